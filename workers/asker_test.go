@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// asker sends batches as an aggregator does.
+// asker sends batches like an aggregator.
 type asker struct {
 	t  *testing.T
 	nc *nats.Conn
@@ -28,7 +28,7 @@ func newAsker(t *testing.T, s *server.Server) *asker {
 	return &asker{t, bustest.Connect(t, s, "asker")}
 }
 
-// request sends m and waits for the reply; nil: nobody listens there.
+// request sends m and waits for the reply; nil: no worker listens.
 func (a *asker) request(m *nats.Msg) *nats.Msg {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -45,7 +45,7 @@ func (a *asker) send(m *nats.Msg) (r schema.BatchReply) {
 	a.t.Helper()
 	answer := a.request(m)
 	if answer == nil {
-		a.t.Error("nobody takes batches there")
+		a.t.Error("no worker takes batches there")
 		return r
 	}
 	if err := schema.Unmarshal(answer.Data, &r); err != nil {
@@ -59,14 +59,14 @@ func (a *asker) ask(b *schema.Batch) schema.BatchReply {
 	return a.send(bus.BatchMsg("hook.v1.run.p.w", b))
 }
 
-// async is ask whose reply comes on a channel.
+// async is ask with the reply on a channel.
 func (a *asker) async(b *schema.Batch) chan schema.BatchReply {
 	ch := make(chan schema.BatchReply, 1)
 	go func() { ch <- a.ask(b) }()
 	return ch
 }
 
-// beats collects the beats of the worker "w".
+// beats collects the heartbeats of the worker "w".
 func (a *asker) beats() (latest func() *schema.Beat, count func() int) {
 	a.t.Helper()
 	var mu sync.Mutex
@@ -96,7 +96,7 @@ func (a *asker) beats() (latest func() *schema.Beat, count func() int) {
 	}
 }
 
-// attach puts w on the bus until the test ends.
+// attach connects w to the bus until the test ends.
 func attach(t *testing.T, s *server.Server, w *workers.Worker) *workers.Service {
 	t.Helper()
 	svc, err := workers.Attach(bustest.Connect(t, s, workers.ConnectionPrefix+w.Name()), w)

@@ -10,9 +10,9 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// TestWhatABatchAllocates bounds what is made for a batch of hooks that return
-// at once: its job, its event with the texts in it, and its outcomes.
-func TestWhatABatchAllocates(t *testing.T) {
+// TestABatchAllocatesLittle limits the allocations for a batch of hooks that return at
+// once: its job, its event with its texts, and its outcomes.
+func TestABatchAllocatesLittle(t *testing.T) {
 	bustest.PlainOnly(t, "how much is allocated, which the detector adds to")
 	allow := func(schema.Hook) (workers.Handler, error) {
 		return workers.HandlerFunc(func(context.Context, *schema.Event) (schema.Result, error) { return schema.Allowed(), nil }), nil
@@ -47,7 +47,7 @@ func TestWhatABatchAllocates(t *testing.T) {
 	}
 }
 
-// loads is a runner whose handlers a factory makes.
+// loads is a runner that makes handlers with a factory.
 type loads workers.Factory
 
 func (l loads) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) { return l(h) }

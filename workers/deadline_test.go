@@ -31,7 +31,7 @@ func TestAFullWorkerIsBusy(t *testing.T) {
 	})
 }
 
-func TestAHungHandlerAnswersInTimeAndKeepsItsSlot(t *testing.T) {
+func TestAHungHandlerIsAnsweredInTimeAndKeepsItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
 		freed := make(chan struct{}, 9)
@@ -81,7 +81,7 @@ func TestAHookHasItsOwnDeadline(t *testing.T) {
 	})
 }
 
-func TestHooksThatCouldNotStartAreAtTheirDeadline(t *testing.T) {
+func TestHooksThatCouldNotStartMissTheirDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ran atomic.Int32
 		waits := func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
@@ -118,7 +118,7 @@ func TestMaxConcurrentBoundsAHook(t *testing.T) {
 		second := make(chan schema.BatchReply)
 		go func() { second <- w.Run(t.Context(), batch(0)) }()
 		synctest.Wait()
-		close(end) // the first, which hung, gives its place to the one that waits
+		close(end) // the first one hung, and now makes room for the waiting one
 		wantKinds(t, <-second, "0:ok")
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// A looker notes where it is told to look.
+// A looker records the folders that it gets.
 type looker struct{ dirs []string }
 
 func (l *looker) Load(_ schema.Hook, at workers.Site) (workers.Handler, error) {
@@ -19,7 +19,7 @@ func (l *looker) Load(_ schema.Hook, at workers.Site) (workers.Handler, error) {
 
 func (l *looker) Close() error { return nil }
 
-func TestWhereHandlersAreLookedUp(t *testing.T) {
+func TestFoldersOfHandlers(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		own  []string

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-func TestDrainAnswersWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
+func TestDrainFinishesBatchesAndRefusesNewOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		end := make(chan struct{})
@@ -36,7 +36,7 @@ func TestDrainAnswersWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
 		}
 		select {
 		case err := <-drained:
-			t.Fatalf("drained with a batch under way: %v", err)
+			t.Fatalf("drained with a batch in progress: %v", err)
 		default:
 		}
 		close(end)
@@ -50,7 +50,7 @@ func TestDrainAnswersWhatIsUnderWayAndRefusesTheRest(t *testing.T) {
 	})
 }
 
-func TestDrainWaitsNoLongerThanItMayAndNotForTheHung(t *testing.T) {
+func TestDrainKeepsItsDeadlineAndSkipsHungHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		end := make(chan struct{})
@@ -98,7 +98,7 @@ func TestStartAndStopFiftyTimes(t *testing.T) {
 				t.Errorf("%s", m.Data)
 			}
 		}
-		<-time.After(time.Second) // the micro framework takes its leave in the background
+		<-time.After(time.Second) // the micro framework unsubscribes in the background
 		if n := nc.NumSubscriptions(); n != 0 {
 			t.Errorf("%d subscriptions are left", n)
 		}

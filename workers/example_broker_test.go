@@ -42,8 +42,8 @@ func startBroker(hooks string) (ctx context.Context, url string, stop func()) {
 	}
 }
 
-// askAboutTransfer asks the fabric about a call of the tool transfer, as an agent does. It asks
-// again while the worker starts.
+// askAboutTransfer asks the fabric about a call of the tool transfer, as an agent does.
+// It repeats the call while the worker starts.
 func askAboutTransfer(ctx context.Context, url string, amount int) string {
 	c, err := client.Connect(ctx, client.Options{URL: url})
 	if err != nil {

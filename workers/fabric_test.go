@@ -9,17 +9,19 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// shelf is a runner of named functions.
-type shelf map[string]workers.HandlerFunc
+// runnerOf is a runner of named functions.
+type runnerOf map[string]workers.HandlerFunc
 
-func (s shelf) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) { return s[h.Handler], nil }
-func (s shelf) Close() error                                                { return nil }
+func (s runnerOf) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
+	return s[h.Handler], nil
+}
+func (s runnerOf) Close() error { return nil }
 
-func (s shelf) worker() *workers.Worker {
+func (s runnerOf) worker() *workers.Worker {
 	return workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Runners: map[schema.Kind]workers.Runner{schema.Builtin: s}})
 }
 
-// guards is a configuration of readonly hooks with these handlers.
+// guards returns a configuration of readonly hooks with these handlers.
 func guards(version uint64, fabric string, handlers ...string) schema.Config {
 	cfg := schema.Config{Version: version, Fabric: fabric}
 	for _, h := range handlers {
@@ -37,8 +39,8 @@ func batchOf(version uint64, fabric string, hooks ...int) *schema.Batch {
 	}
 }
 
-func TestAWorkerThatOutlivesItsFabricRunsNothingOfTheOldOne(t *testing.T) {
-	s := shelf{
+func TestAWorkerOfANewFabricRunsNothingOfTheOldOne(t *testing.T) {
+	s := runnerOf{
 		"old": func(context.Context, *schema.Event) (schema.Result, error) { return schema.Allowed(), nil },
 		"new": func(context.Context, *schema.Event) (schema.Result, error) { return schema.Denied("no"), nil },
 	}
@@ -47,7 +49,7 @@ func TestAWorkerThatOutlivesItsFabricRunsNothingOfTheOldOne(t *testing.T) {
 		w.Load(guards(v+1, "first", "old"))
 	}
 	if r := w.Run(t.Context(), batchOf(1, "second", 0)); r.Status != schema.StatusStale {
-		t.Errorf("before it heard of the new fabric: %+v", r)
+		t.Errorf("before the update of the new fabric: %+v", r)
 	}
 	w.Load(guards(1, "second", "new"))
 	if r := w.Run(t.Context(), batchOf(1, "second", 0)); r.Status != schema.StatusOK || r.Outcomes[0].Result.Decision != schema.Deny {
@@ -58,8 +60,8 @@ func TestAWorkerThatOutlivesItsFabricRunsNothingOfTheOldOne(t *testing.T) {
 	}
 }
 
-func TestAValueThatIsNoJSONFailsItsHookAlone(t *testing.T) {
-	s := shelf{
+func TestAnInvalidValueFailsOnlyItsHook(t *testing.T) {
+	s := runnerOf{
 		"junk": func(context.Context, *schema.Event) (schema.Result, error) {
 			return schema.Result{Effects: nil, Value: []byte(`{"a":`)}, nil
 		},

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// slowly is a runner whose handlers are loaded when the test lets them be.
+// slowly is a runner that loads handlers when the test allows.
 type slowly struct{ let chan error }
 
 func (s slowly) Load(schema.Hook, workers.Site) (workers.Handler, error) {
@@ -26,8 +26,8 @@ func (s slowly) worker() *workers.Worker {
 	return workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Logger: quiet, Runners: map[schema.Kind]workers.Runner{schema.Builtin: s}})
 }
 
-// said collects what a worker says of candidates.
-func said() (func(*schema.Candidate), <-chan *schema.Candidate) {
+// reports returns a function for Take and the channel of its results.
+func reports() (func(*schema.Candidate), <-chan *schema.Candidate) {
 	all := make(chan *schema.Candidate, 8)
 	return func(c *schema.Candidate) { all <- c }, all
 }
@@ -37,21 +37,21 @@ func versionOf(n uint64, hooks ...string) *schema.Config {
 	return &cfg
 }
 
-func TestACandidateIsLoadedBesideWhatIsActive(t *testing.T) {
+func TestACandidateIsLoadedBesideTheActiveVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slowly{make(chan error)}
 		w := s.worker()
-		say, heard := said()
+		say, heard := reports()
 		active, candidate := versionOf(1, "a"), versionOf(2, "a", "b")
 		go func() { s.let <- nil }()
 		w.Take(state.Update{Fabric: "f", Active: active, Keep: []uint64{1}}, say)
 		if c := <-heard; c != nil {
-			t.Errorf("without a candidate it said %+v", c)
+			t.Errorf("without a candidate it reports %+v", c)
 		}
-		w.Take(state.Update{Fabric: "f", Active: active, Candidate: candidate, Keep: []uint64{2, 1}}, say) // does not wait
+		w.Take(state.Update{Fabric: "f", Active: active, Candidate: candidate, Keep: []uint64{2, 1}}, say) // does not block
 		wantKinds(t, w.Run(t.Context(), batchOf(1, "f", 0)), "0:ok")
 		if b := w.Beat("p"); b.Candidate != nil {
-			t.Errorf("before it is loaded, the beat says %+v", b.Candidate)
+			t.Errorf("before it is loaded, the heartbeat has %+v", b.Candidate)
 		}
 		s.let <- nil
 		s.let <- errors.New("there is no b")
@@ -64,16 +64,16 @@ func TestACandidateIsLoadedBesideWhatIsActive(t *testing.T) {
 		}
 		w.Take(state.Update{Fabric: "f", Active: candidate, Keep: []uint64{2, 1}}, say)
 		if c := <-heard; c != nil || w.Version() != 2 || w.Beat("p").Candidate != nil {
-			t.Errorf("activated, it said %+v and runs version %d", c, w.Version())
+			t.Errorf("activated, it reports %+v and runs version %d", c, w.Version())
 		}
 	})
 }
 
-func TestACandidateThatIsWithdrawnWhileItLoadsIsDropped(t *testing.T) {
+func TestACandidateWithdrawnDuringLoadingIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slowly{make(chan error)}
 		w := s.worker()
-		say, heard := said()
+		say, heard := reports()
 		w.Take(state.Update{Fabric: "f", Candidate: versionOf(1, "a"), Keep: []uint64{1}}, say)
 		w.Take(state.Update{Fabric: "f"}, say)
 		if c := <-heard; c != nil {
@@ -82,7 +82,7 @@ func TestACandidateThatIsWithdrawnWhileItLoadsIsDropped(t *testing.T) {
 		s.let <- nil
 		synctest.Wait()
 		if b := w.Beat("p"); len(heard) > 0 || b.Candidate != nil || len(b.Versions) > 0 {
-			t.Errorf("said %d more; the beat is %+v", len(heard), b)
+			t.Errorf("%d more reports; the heartbeat is %+v", len(heard), b)
 		}
 		if err := w.Close(); err != nil {
 			t.Error(err)
@@ -90,9 +90,9 @@ func TestACandidateThatIsWithdrawnWhileItLoadsIsDropped(t *testing.T) {
 	})
 }
 
-func TestACandidateThatCanNotBeReadIsReported(t *testing.T) {
+func TestACandidateWithLoadErrorsIsReported(t *testing.T) {
 	w := slowly{}.worker()
-	say, heard := said()
+	say, heard := reports()
 	w.Take(state.Update{Bad: &state.BadVersion{Version: 3, Err: errors.New("it is of a newer release")}}, say)
 	want := &schema.Candidate{Version: 3, Error: "it is of a newer release"}
 	if diff := cmp.Diff(want, <-heard); diff != "" || !cmp.Equal(w.Beat("p").Candidate, want) {
@@ -100,10 +100,10 @@ func TestACandidateThatCanNotBeReadIsReported(t *testing.T) {
 	}
 }
 
-func TestACandidateOfAFabricThatWasMadeAnewTakesNobodysPlace(t *testing.T) {
-	for range 50 { // whichever of the two is loaded first
+func TestACandidateOfAnOldFabricIsDropped(t *testing.T) {
+	for range 50 { // in either order of loading
 		w := newWorker(library{"a": allows}, guards(1, "f", "a"))
-		say, _ := said()
+		say, _ := reports()
 		next := guards(1, "g", "a")
 		w.Take(state.Update{Fabric: "f", Candidate: versionOf(2, "a"), Keep: []uint64{2, 1}}, say)
 		w.Take(state.Update{Fabric: "g", Active: &next, Keep: []uint64{1}}, say)
@@ -114,7 +114,7 @@ func TestACandidateOfAFabricThatWasMadeAnewTakesNobodysPlace(t *testing.T) {
 	}
 }
 
-// cutShort is a runner that loads nothing before it is closed.
+// cutShort is a runner that loads nothing until it is closed.
 type cutShort struct{ closed chan struct{} }
 
 func (c cutShort) Load(schema.Hook, workers.Site) (workers.Handler, error) {
@@ -127,29 +127,29 @@ func (c cutShort) Close() error {
 	return nil
 }
 
-func TestALoadThatAStopCutsShortIsNotHeldAgainstItsVersion(t *testing.T) {
+func TestALoadInterruptedByCloseIsNotReported(t *testing.T) {
 	w := workers.New(workers.Options{
 		Name: "w", Pools: []string{"p"}, Logger: quiet,
 		Runners: map[schema.Kind]workers.Runner{schema.Builtin: cutShort{make(chan struct{})}},
 	})
-	say, heard := said()
+	say, heard := reports()
 	w.Take(state.Update{Fabric: "f", Candidate: versionOf(1, "a"), Keep: []uint64{1}}, say)
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
 	if len(heard) > 0 || w.Beat("p").Candidate != nil {
-		t.Errorf("it said %+v", w.Beat("p").Candidate)
+		t.Errorf("it reports %+v", w.Beat("p").Candidate)
 	}
 }
 
-func TestABeatOfManyLoadErrorsFitsIntoAMessage(t *testing.T) {
+func TestAHeartbeatWithManyLoadErrorsFitsIntoAMessage(t *testing.T) {
 	w := workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Logger: quiet})
 	var missing []string
 	for i := range 20_000 {
 		missing = append(missing, fmt.Sprintf("hook-%d", i))
 	}
 	active, candidate := versionOf(1, missing...), versionOf(2, missing...)
-	say, heard := said()
+	say, heard := reports()
 	w.Take(state.Update{Fabric: "f", Active: active, Candidate: candidate, Keep: []uint64{2, 1}}, say)
 	<-heard
 	b := w.Beat("p")

@@ -16,21 +16,21 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxHistories bounds the conversations that are in the hands of handlers at a
-// time, in bytes. Calls wait for their room within their deadlines.
+// maxHistories limits the conversations in use by handlers, in bytes. Calls wait within
+// their deadlines until there is room.
 const maxHistories = 4 * schema.MaxHistory
 
-// history is a batch's conversation, put together once for all its hooks.
+// history is a batch's conversation, assembled once for all its hooks.
 type history struct {
-	mu   sync.Mutex // guards what follows, and is held while it is put together
+	mu   sync.Mutex // guards the fields below, and is held during assembly
 	all  jsontext.Value
-	room int64 // what it takes of maxHistories
+	room int64 // its share of maxHistories
 }
 
-// seen is the event as a hook sees it: those that need the conversation have it
-// whole, all others have nothing of it. The runtime's own payload is for those
-// that need it, too: a shim that does not know yet which do sends it along.
-func (j *job) seen(ctx context.Context, l *loaded, e *schema.Event) (*schema.Event, error) {
+// eventFor returns the event as a hook receives it. Hooks that need the conversation get
+// it whole, and others without it. The same holds for the runtime's own payload, which a
+// shim sends if it does not know which hooks need it.
+func (j *job) eventFor(ctx context.Context, l *loaded, e *schema.Event) (*schema.Event, error) {
 	if e.Native != "" && !l.native {
 		own := *e
 		own.Native = ""
@@ -56,7 +56,7 @@ func (j *job) seen(ctx context.Context, l *loaded, e *schema.Event) (*schema.Eve
 	return &own, nil
 }
 
-// conversation is what an event's ref names, and its own end of it.
+// conversation returns the conversation that the event's reference and end make up.
 func (j *job) conversation(ctx context.Context, e *schema.Event) (jsontext.Value, error) {
 	h := &j.history
 	h.mu.Lock()
@@ -86,25 +86,25 @@ func (j *job) conversation(ctx context.Context, e *schema.Event) (jsontext.Value
 	return h.all, err
 }
 
-// fetchAll gets parts, several at a time.
+// fetchAll fetches parts, several at a time.
 func (w *Worker) fetchAll(ctx context.Context, refs []schema.Object) ([]*part, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	parts, slots := make([]*part, len(refs)), make(chan struct{}, partsAtOnce)
 	var all sync.WaitGroup
 	for i, o := range refs {
-		if parts[i] = w.parts.held(o.Digest); parts[i] != nil {
+		if parts[i] = w.parts.cached(o.Digest); parts[i] != nil {
 			continue
 		}
 		slots <- struct{}{}
 		if ctx.Err() != nil {
-			break // a fetch that begins goes on when nobody waits for it any more
+			break // a started fetch continues, because other calls may wait for it
 		}
 		all.Go(func() {
 			defer func() { <-slots }()
 			p, err := w.parts.get(ctx, o)
 			if err != nil {
-				cancel(err) // the others are in vain
+				cancel(err) // the other fetches are useless now
 			}
 			parts[i] = p
 		})
@@ -116,10 +116,10 @@ func (w *Worker) fetchAll(ctx context.Context, refs []schema.Object) ([]*part, e
 	return parts, nil
 }
 
-// together makes one list of parts and of the messages behind them.
+// together joins parts, and the messages after them, into one list.
 func together(parts []*part, end jsontext.Value, size int64) (jsontext.Value, error) {
 	list := append(make([]byte, 0, size), '[')
-	var pieces []byte // of a message that lies in several parts
+	var pieces []byte // of a message that spans several parts
 	for _, p := range parts {
 		if p.whole && len(pieces) == 0 {
 			list = appendLines(list, p.data)
@@ -140,12 +140,12 @@ func together(parts []*part, end jsontext.Value, size int64) (jsontext.Value, er
 	if end = bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimPrefix(end, []byte("[")), []byte("]"))); len(end) > 0 {
 		list = append(list, end...)
 	} else if len(list) > 1 {
-		list = list[:len(list)-1] // the comma behind the last one
+		list = list[:len(list)-1] // the last comma
 	}
 	return append(list, ']'), nil
 }
 
-// appendLines appends lines with a comma behind each.
+// appendLines appends lines, each followed by a comma.
 func appendLines(list, lines []byte) []byte {
 	from := len(list)
 	list = append(list, lines...)
@@ -159,11 +159,10 @@ func appendLines(list, lines []byte) []byte {
 	}
 }
 
-// brokers read parts of conversations for those who do not reach their store.
+// brokers read parts of conversations for workers without access to the store.
 type brokers struct{ nc *nats.Conn }
 
-// partPause is about how long it takes until another broker is asked when one could
-// not answer.
+// partPause is the pause before another broker is asked after an error.
 const partPause = 100 * time.Millisecond
 
 // Part asks brokers until one returns the part or answers that it does not exist, or ctx ends.

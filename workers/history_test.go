@@ -20,15 +20,15 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// partShelf is a store of conversations.
-type partShelf struct {
-	mu    sync.Mutex // guards what follows
+// partMap is a store of conversations.
+type partMap struct {
+	mu    sync.Mutex // guards the fields below
 	parts map[string][]byte
 	asked int
 	lies  bool
 }
 
-func (s *partShelf) Part(_ context.Context, digest string, offset int64) (data []byte, size int64, err error) {
+func (s *partMap) Part(_ context.Context, digest string, offset int64) (data []byte, size int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
@@ -42,8 +42,8 @@ func (s *partShelf) Part(_ context.Context, digest string, offset int64) (data [
 	return part[offset:min(int64(len(part)), offset+7)], int64(len(part)), nil // in small steps
 }
 
-// ref stores parts and names them.
-func (s *partShelf) ref(parts ...string) string {
+// ref stores parts and returns a reference to them.
+func (s *partMap) ref(parts ...string) string {
 	var all []schema.Object
 	for _, p := range parts {
 		sum := sha256.Sum256([]byte(p))
@@ -54,7 +54,7 @@ func (s *partShelf) ref(parts ...string) string {
 	return schema.HistoryRef(all)
 }
 
-// asking is a batch whose event has that ref, and that end of the conversation.
+// asking returns a batch whose event has that reference and that end of the conversation.
 func asking(ref, end string, hooks ...int) *schema.Batch {
 	b := batch(hooks...)
 	b.Body = fmt.Appendf(nil, `{"tool_name":"Bash","history_ref":%q,"history":%s}`, ref, end)
@@ -67,13 +67,13 @@ func needing(words string) schema.Hook {
 	return h
 }
 
-// sight is what handlers saw of conversations.
+// sight records the conversations that handlers read.
 type sight struct {
 	mu  sync.Mutex // guards all
 	all []string
 }
 
-// handler notes the conversation that it sees.
+// handler records the conversation of its event.
 func (s *sight) handler(_ context.Context, e *schema.Event) (schema.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,9 +81,9 @@ func (s *sight) handler(_ context.Context, e *schema.Event) (schema.Result, erro
 	return schema.Result{}, nil
 }
 
-func TestOnlyHooksThatNeedTheConversationSeeIt(t *testing.T) {
+func TestOnlyHooksThatNeedTheConversationGetIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &partShelf{parts: map[string][]byte{}}
+		s := &partMap{parts: map[string][]byte{}}
 		var saw, others sight
 		w := newWorker(library{"needs": saw.handler, "too": saw.handler, "not": others.handler},
 			config(needing("needs readonly"), needing("too"), hook("not")), func(o *workers.Options) { o.Parts = s })
@@ -93,7 +93,7 @@ func TestOnlyHooksThatNeedTheConversationSeeIt(t *testing.T) {
 			{s.ref("{\"n\":1}\n{\"n\":2}\n"), `[]`, `[{"n":1},{"n":2}]`},
 			{s.ref("{\"n\":1}\n{\"n\":2}\n", "{\"n\":3}\n"), `[ {"n":4} , {"n":5} ]`, `[{"n":1},{"n":2},{"n":3},{"n":4} , {"n":5}]`},
 			{s.ref("{\"n\":\"a long", " one\"}\n"), `[{"n":2}]`, `[{"n":"a long one"},{"n":2}]`},
-			{s.ref("{\"n\":1}\n", "{\"n\":", "[\n]}\n"), `[]`, ""}, // a line feed in it
+			{s.ref("{\"n\":1}\n", "{\"n\":", "[\n]}\n"), `[]`, ""}, // with a line feed inside
 			{"/home/dev/transcript.jsonl", `null`, `/home/dev/transcript.jsonl`},
 		} {
 			saw.all, others.all = nil, nil
@@ -118,9 +118,9 @@ func TestOnlyHooksThatNeedTheConversationSeeIt(t *testing.T) {
 	})
 }
 
-// A shim that does not know yet which hooks need the runtime's payload sends it
-// with an agent's first call.
-func TestOnlyHooksThatNeedTheRuntimesPayloadSeeIt(t *testing.T) {
+// A shim that does not know which hooks need the runtime's payload sends it with an
+// agent's first call.
+func TestOnlyHooksThatNeedTheRuntimesPayloadGetIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		saw := map[string]string{}
@@ -148,7 +148,7 @@ func TestOnlyHooksThatNeedTheRuntimesPayloadSeeIt(t *testing.T) {
 
 func TestAPartIsFetchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &partShelf{parts: map[string][]byte{}}
+		s := &partMap{parts: map[string][]byte{}}
 		var saw sight
 		w := newWorker(library{"needs": saw.handler, "too": saw.handler}, config(needing("needs readonly"), needing("too readonly")),
 			func(o *workers.Options) { o.Parts = s })
@@ -162,12 +162,12 @@ func TestAPartIsFetchedOnce(t *testing.T) {
 	})
 }
 
-// What cannot be had is an error of the hook, for its policy to decide.
-func TestAHookThatCanNotHaveTheConversationFails(t *testing.T) {
-	gone := &partShelf{parts: map[string][]byte{}}
+// If the conversation cannot be fetched, the hook fails, and its failure policy decides.
+func TestAHookWithoutItsConversationFails(t *testing.T) {
+	gone := &partMap{parts: map[string][]byte{}}
 	ref := gone.ref("{\"n\":1}\n")
 	clear(gone.parts)
-	lying := &partShelf{parts: map[string][]byte{}, lies: true}
+	lying := &partMap{parts: map[string][]byte{}, lies: true}
 	lying.ref("{\"n\":1}\n")
 	for name, c := range map[string]struct {
 		ref   string
@@ -179,7 +179,7 @@ func TestAHookThatCanNotHaveTheConversationFails(t *testing.T) {
 		"it was not stored":        {schema.HistoryLost + "the store is full", gone, "the store is full"},
 		"the ref is junk":          {"objects:sha256-1/2", gone, "a part is"},
 		"there is no way to it":    {ref, nil, "Options.Parts"},
-		"its part has another end": {strings.Replace(ref, "/8", "/9", 1), &partShelf{parts: map[string][]byte{strings.TrimSuffix(strings.TrimPrefix(ref, "objects:"), "/8"): []byte("{\"n\":1}\n")}}, "does not have the 9 bytes"},
+		"its part has another end": {strings.Replace(ref, "/8", "/9", 1), &partMap{parts: map[string][]byte{strings.TrimSuffix(strings.TrimPrefix(ref, "objects:"), "/8"): []byte("{\"n\":1}\n")}}, "does not have the 9 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -195,20 +195,20 @@ func TestAHookThatCanNotHaveTheConversationFails(t *testing.T) {
 	}
 }
 
-// slowShelf is a store that answers nobody who does not wait for long.
-type slowShelf struct{ begun atomic.Int64 }
+// slowStore is a store that answers only callers who wait long.
+type slowStore struct{ begun atomic.Int64 }
 
-func (s *slowShelf) Part(ctx context.Context, _ string, _ int64) ([]byte, int64, error) {
+func (s *slowStore) Part(ctx context.Context, _ string, _ int64) ([]byte, int64, error) {
 	s.begun.Add(1)
 	<-ctx.Done()
 	return nil, 0, context.Cause(ctx)
 }
 
-// A fetch outlives who asked for it, for others that want the same. So nobody begins
-// one whose time is over, however many parts there are still.
-func TestWhoseTimeIsOverFetchesNothingMore(t *testing.T) {
+// A fetch outlives its caller, because others may need the same part. Therefore a call
+// whose time is over starts no further fetches.
+func TestACallPastItsDeadlineStartsNoFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, names := &slowShelf{}, &partShelf{parts: map[string][]byte{}}
+		s, names := &slowStore{}, &partMap{parts: map[string][]byte{}}
 		var parts []string
 		for i := range 200 {
 			parts = append(parts, fmt.Sprintf("{\"n\":%d}\n", i))
@@ -224,6 +224,6 @@ func TestWhoseTimeIsOverFetchesNothingMore(t *testing.T) {
 		if n := s.begun.Load(); n == 0 || n > 16 {
 			t.Errorf("%d fetches began", n)
 		}
-		<-time.After(time.Minute) // those end by themselves
+		<-time.After(time.Minute) // they end by themselves
 	})
 }

@@ -7,16 +7,15 @@ import (
 )
 
 const (
-	// defaultLinger is how long a version that was active is held when it is no
-	// longer kept. A call goes through one pool after the other, each time by the
-	// version that it began with, while changes may follow each other quickly.
+	// defaultLinger is how long a version that was active is held after it was replaced.
+	// A call passes through several pools with the version that it started with, while
+	// several changes may follow.
 	defaultLinger = 2 * time.Minute
-	// maxLingering bounds how many such versions are held.
+	// maxLingering limits the number of such versions.
 	maxLingering = 32
 )
 
-// drop lets go of all versions but those that are kept, and those that calls
-// may still be under way with.
+// drop drops all versions except those to keep, and those that calls may still use.
 func (w *Worker) drop() {
 	next, now := maps.Clone(*w.versions.Load()), time.Now()
 	var lingering []uint64
@@ -36,12 +35,12 @@ func (w *Worker) drop() {
 	}
 	w.replace(next)
 	if len(lingering) > 0 {
-		w.later.Reset(next[lingering[0]].until.Sub(now))
+		w.dropTimer.Reset(next[lingering[0]].until.Sub(now))
 	}
 }
 
-// lingers reports whether a version that is no longer kept is still held. One
-// that never was active has no calls.
+// lingers reports whether a replaced version is still held. A version that was never
+// active has no calls.
 func (v *version) lingers(now time.Time, linger time.Duration) bool {
 	if !v.served {
 		return false

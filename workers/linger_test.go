@@ -16,7 +16,7 @@ func lingering(d time.Duration) func(*workers.Options) {
 	return func(o *workers.Options) { o.Linger = d }
 }
 
-func TestAVersionThatWasReplacedIsHeldForCallsThatBeganByIt(t *testing.T) {
+func TestAReplacedVersionIsHeldForItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClosing()
 		w := c.worker(lingering(time.Minute))
@@ -46,7 +46,7 @@ func TestAVersionThatWasReplacedIsHeldForCallsThatBeganByIt(t *testing.T) {
 	})
 }
 
-func TestWhatLingersIsBounded(t *testing.T) {
+func TestTheNumberOfLingeringVersionsIsLimited(t *testing.T) {
 	w := newWorker(library{"yes": allows}, config(hook("yes")), lingering(time.Hour))
 	for v := uint64(2); v <= 100; v++ {
 		cfg := config(hook("yes"))
@@ -65,7 +65,7 @@ func TestWhatLingersIsBounded(t *testing.T) {
 	}
 }
 
-// A latecomer is a runner whose handler "slow" is loaded once it is told to go on.
+// A latecomer is a runner whose handler "slow" loads when the test allows.
 type latecomer struct {
 	library
 	begun, on chan struct{}
@@ -79,24 +79,24 @@ func (s latecomer) Load(h schema.Hook, at workers.Site) (workers.Handler, error)
 	return s.library.Load(h, at)
 }
 
-func TestAVersionThatLoadsSlowlyHoldsUpNoOther(t *testing.T) {
+func TestASlowLoadDoesNotDelayOtherVersions(t *testing.T) {
 	r := latecomer{library{"yes": allows, "slow": allows}, make(chan struct{}), make(chan struct{})}
 	w := workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Runners: map[schema.Kind]workers.Runner{schema.Builtin: r}, Logger: quiet})
 	one, two := guards(1, "f", "yes"), guards(2, "f", "yes", "slow")
 	w.Load(one)
-	said := make(chan *schema.Candidate, 2)
-	say := func(c *schema.Candidate) { said <- c }
+	reports := make(chan *schema.Candidate, 2)
+	say := func(c *schema.Candidate) { reports <- c }
 	w.Take(state.Update{Fabric: "f", Active: &one, Candidate: &two, Keep: []uint64{2, 1}}, say)
 	<-r.begun
 	w.Take(state.Update{Fabric: "f", Active: &one, Keep: []uint64{1}}, say) // it was withdrawn
-	if c := <-said; c != nil {
-		t.Errorf("of a version that was withdrawn it says %+v", c)
+	if c := <-reports; c != nil {
+		t.Errorf("of a withdrawn version it reports %+v", c)
 	}
 	close(r.on)
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	if b := w.Beat("p"); !cmp.Equal(b.Versions, []uint64{1}) || len(said) > 0 {
-		t.Errorf("in the end it holds %v, and has said more: %d", b.Versions, len(said))
+	if b := w.Beat("p"); !cmp.Equal(b.Versions, []uint64{1}) || len(reports) > 0 {
+		t.Errorf("in the end it holds %v, and reported more: %d", b.Versions, len(reports))
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestAWorkerIsMeasured(t *testing.T) {
+func TestMetricsOfAWorker(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	reg.MustRegister(newWorker(library{"yes": allows}, config(hook("yes"), hook("missing")), capacity(3)))
 	families, err := reg.Gather()

@@ -7,17 +7,17 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// How a worker moves to another NATS server. It takes no new batches and finishes those under
-// way, because they would be lost with the connection. If that takes too long, it takes
-// batches again and tries later.
+// A worker moves to another NATS server without open batches, because they would be lost
+// with the connection. It takes no new batches and finishes those in progress. If that
+// takes too long, it takes batches again and tries later.
 const (
 	holdFor   = 400 * time.Millisecond
 	holdAgain = 100 * time.Millisecond
-	// sentFor is how long a batch may be on its way that was sent before the sender
-	// heard that the worker moves.
+	// sentFor is how long a batch may be in transit that was sent before the aggregator
+	// learned of the move.
 	sentFor = 50 * time.Millisecond
-	// moveWithin is how long the server may take to stop, and reachFor how long to
-	// reach another one.
+	// moveWithin is how long the server may take to stop, and reachFor the limit for
+	// reaching another one.
 	moveWithin = 5 * time.Second
 	reachFor   = 5 * time.Second
 )
@@ -30,8 +30,8 @@ func (w *Worker) Leave(nc *nats.Conn) {
 	}
 }
 
-// beside does something beside the batches, unless the service ends.
-func (s *Service) beside(do func()) {
+// goBeside runs do in the background until the service ends.
+func (s *Service) goBeside(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.draining {
@@ -39,22 +39,23 @@ func (s *Service) beside(do func()) {
 	}
 }
 
-// move goes to another server in a moment in which nothing is in hand.
+// move goes to another server while no batch is in progress.
 func (s *Service) move(ctx context.Context, nc *nats.Conn) {
 	ctx, cancel := context.WithTimeout(ctx, moveWithin)
 	defer cancel()
 	for nc.IsConnected() && pause(ctx, holdAgain) {
-		idle := s.hold()
+		idle := s.startMove()
 		if pause(ctx, sentFor) && within(ctx, idle, holdFor) {
 			s.reconnect(nc)
-			s.release()
+			s.endMove()
 			return
 		}
-		s.release()
+		s.endMove()
 	}
 }
 
-// reconnect waits for another server. What it says there first is that it is back.
+// reconnect waits for another server. The first message there says that the worker is
+// back.
 func (s *Service) reconnect(nc *nats.Conn) {
 	connected := nc.StatusChanged(nats.CONNECTED)
 	defer nc.RemoveStatusListener(connected)
@@ -70,9 +71,9 @@ func (s *Service) reconnect(nc *nats.Conn) {
 	}
 }
 
-// hold says that the worker moves, and takes nothing. idle is closed when nothing is
-// in hand.
-func (s *Service) hold() (idle chan struct{}) {
+// startMove announces the move and stops taking batches. idle is closed when no batch is
+// in progress.
+func (s *Service) startMove() (idle chan struct{}) {
 	s.mu.Lock()
 	s.idle = make(chan struct{})
 	if idle = s.idle; s.under == 0 {
@@ -85,8 +86,8 @@ func (s *Service) hold() (idle chan struct{}) {
 	return idle
 }
 
-// release takes batches again.
-func (s *Service) release() {
+// endMove takes batches again.
+func (s *Service) endMove() {
 	s.mu.Lock()
 	s.idle = nil
 	s.w.moving.Store(false)
@@ -94,13 +95,13 @@ func (s *Service) release() {
 	s.beatOnce()
 }
 
-// pause waits, and reports whether there is still time after that.
+// pause waits, and reports whether ctx is still alive afterwards.
 func pause(ctx context.Context, d time.Duration) bool {
 	within(ctx, nil, d)
 	return ctx.Err() == nil
 }
 
-// within reports whether something comes about in time.
+// within reports whether done is closed in time.
 func within(ctx context.Context, done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

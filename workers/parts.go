@@ -24,12 +24,12 @@ type Parts interface {
 }
 
 const (
-	// maxParts bounds the parts that are kept at hand, in bytes: those of a
-	// conversation are wanted again at its next event.
+	// maxParts limits the cached parts, in bytes. The next event of a conversation needs
+	// the same parts.
 	maxParts = 64 << 20
 	// partTime is the time limit for fetching one part.
 	partTime = 30 * time.Second
-	// partsAtOnce is how many of one conversation are fetched at a time.
+	// partsAtOnce is how many parts of one conversation are fetched at a time.
 	partsAtOnce = 8
 )
 
@@ -37,50 +37,51 @@ const (
 type part struct {
 	digest string
 	data   []byte
-	// whole: it has messages and nothing else. Any other one has a piece of one.
+	// whole means that it has complete messages. Other parts have a piece of one message.
 	whole bool
 }
 
-// A partStore fetches parts and keeps those that were wanted last.
+// A partStore fetches parts and caches the most recently used.
 type partStore struct {
 	fetching singleflight.Group
 
-	mu    sync.Mutex // guards what follows
-	from  Parts      // nil: nobody can reach the store
+	mu    sync.Mutex // guards the fields below
+	from  Parts      // nil: no access to the store
 	order list.List
 	at    map[string]*list.Element
 	bytes int64
 }
 
-// errNoParts says that the worker was given no way to the store.
+// errNoParts means that the worker has no access to the store.
 var errNoParts = errors.New("this worker has no access to the store of conversations; set Options.Parts, or serve with Run")
 
-// reach has parts come from there.
-func (s *partStore) reach(from Parts) {
+// setSource sets the store.
+func (s *partStore) setSource(from Parts) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.from = from
 }
 
-// source is where parts come from; nil: nobody knows.
+// source returns the store; nil: no access.
 func (s *partStore) source() Parts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.from
 }
 
-// get is a part, from the store if it is not at hand.
+// get returns a part, from the cache or the store.
 func (s *partStore) get(ctx context.Context, o schema.Object) (*part, error) {
-	if p := s.held(o.Digest); p != nil {
+	if p := s.cached(o.Digest); p != nil {
 		return p, nil
 	}
 	ch := s.fetching.DoChan(o.Digest, func() (any, error) {
-		// Not the context of whoever was first: others wait for the same.
+		// The fetch does not use the first caller's context, because other callers wait
+		// for it.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), partTime)
 		defer cancel()
 		p, err := s.fetch(ctx, o)
 		if err == nil {
-			s.hold(p)
+			s.add(p)
 		}
 		return p, err
 	})
@@ -95,7 +96,7 @@ func (s *partStore) get(ctx context.Context, o schema.Object) (*part, error) {
 	}
 }
 
-// fetch gets a part from the store, and believes its digest only.
+// fetch reads a part from the store and checks its digest.
 func (s *partStore) fetch(ctx context.Context, o schema.Object) (*part, error) {
 	from := s.source()
 	if from == nil {
@@ -120,8 +121,8 @@ func (s *partStore) fetch(ctx context.Context, o schema.Object) (*part, error) {
 	return p, nil
 }
 
-// held is a part that is at hand; nil: it is not.
-func (s *partStore) held(digest string) *part {
+// cached returns a part from the cache; nil: it is not there.
+func (s *partStore) cached(digest string) *part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.at[digest]
@@ -132,8 +133,8 @@ func (s *partStore) held(digest string) *part {
 	return at.Value.(*part)
 }
 
-// hold keeps a part at hand, and lets go of those that nobody wanted for longest.
-func (s *partStore) hold(p *part) {
+// add adds a part to the cache, and removes the least recently used ones.
+func (s *partStore) add(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at == nil {

@@ -16,33 +16,33 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// maxReply is what the answers of one batch may come to together, so that the
-// reply fits into a message.
+// maxReply is the limit of all answers of one batch, so that the reply fits into a
+// message.
 const maxReply = schema.MaxPayload - 1<<20
 
-// job is one batch under way. Its slot is free again when every handler has
-// really returned, also one that was not waited for: a worker full of handlers
-// that hang says so.
+// job is one batch in progress. Its slot is freed when every handler has returned,
+// including those that were not waited for, so that a worker full of hanging handlers is
+// busy.
 type job struct {
 	w        *Worker
 	v        *version
 	batch    *schema.Batch
 	event    *schema.Event
-	until    time.Time // when the worker answers, whatever has come by then
-	progress *progress // nil: nobody follows it by beats
+	until    time.Time // when the worker answers with the outcomes so far
+	progress *progress // nil: heartbeats do not report it
 	outcomes []schema.Outcome
 	size     int
 	ended    bool
 	handlers sync.WaitGroup
 	left     atomic.Bool // some handler was not waited for
 	history  history
-	span     *trace.Span // nil: nobody traces here
+	span     *trace.Span // nil: not traced
 }
 
-// run runs a batch in a slot that is already taken, and gives the slot back.
+// run runs a batch in a taken slot, and frees the slot.
 func (w *Worker) run(ctx context.Context, b *schema.Batch, p *progress) schema.BatchReply {
 	j := &job{w: w, batch: b, progress: p, until: time.Now().Add(b.Left - schema.Margin(b.Left))}
-	j.traced()
+	j.startTrace()
 	reply := schema.BatchReply{Worker: w.opt.Name}
 	if reply.Status, reply.Error = j.prepare(); reply.Status == schema.StatusOK {
 		j.outcomes = slices.Grow(b.Room[:0], len(b.Hooks))
@@ -55,7 +55,7 @@ func (w *Worker) run(ctx context.Context, b *schema.Batch, p *progress) schema.B
 	return reply
 }
 
-// release gives the slot back, at once if no handler is still running.
+// release frees the slot, now or when the last handler returns.
 func (j *job) release() {
 	if !j.left.Load() {
 		j.end()
@@ -77,7 +77,7 @@ func (j *job) end() {
 	j.w.release()
 }
 
-// prepare finds the batch's config version and reads its event.
+// prepare finds the batch's config version and decodes its event.
 func (j *job) prepare() (schema.Status, string) {
 	if j.v = j.w.use(j.batch); j.v == nil {
 		return schema.StatusStale, fmt.Sprintf("config version %d is not known here", j.batch.Version)
@@ -98,24 +98,24 @@ func (j *job) prepare() (schema.Status, string) {
 	return schema.StatusOK, ""
 }
 
-// hooks runs the batch: hooks that may rewrite one after the other, neighbours
-// that do not side by side, until one ends the chain.
+// hooks runs the batch until a hook ends the chain. Hooks that may rewrite run one after
+// the other, and neighbouring readonly hooks side by side.
 func (j *job) hooks(ctx context.Context) {
 	rest := j.batch.Hooks
 	for len(rest) > 0 && !j.ended {
-		n := j.beside(rest)
+		n := j.countBeside(rest)
 		if n == 1 {
-			j.take(j.one(ctx, rest[0], j.event))
+			j.take(j.runHook(ctx, rest[0], j.event))
 		} else {
-			j.side(ctx, rest[:n])
+			j.runBeside(ctx, rest[:n])
 		}
 		rest = rest[n:]
 	}
 }
 
-// beside is how many of the next hooks run side by side. Inline handlers are
+// countBeside returns how many of the next hooks run side by side. Inline handlers are
 // too cheap for that.
-func (j *job) beside(hooks []int) int {
+func (j *job) countBeside(hooks []int) int {
 	n := 0
 	for n < len(hooks) {
 		l := &j.v.hooks[hooks[n]]
@@ -127,21 +127,21 @@ func (j *job) beside(hooks []int) int {
 	return max(n, 1)
 }
 
-// side runs hooks side by side and takes their outcomes in registration order,
-// each as soon as those before it are there, so that beats carry it. All are
-// waited for, also behind one that ends the chain: they run, so that it is told.
-func (j *job) side(ctx context.Context, hooks []int) {
+// runBeside runs hooks side by side and adds their outcomes in registration order as they
+// become available, so that heartbeats report them. It waits for all, even after one that
+// ends the chain, so that every outcome is reported.
+func (j *job) runBeside(ctx context.Context, hooks []int) {
 	outcomes, event := make([]chan schema.Outcome, len(hooks)), j.event
 	for i, h := range hooks {
 		outcomes[i] = make(chan schema.Outcome, 1)
-		j.handlers.Go(func() { outcomes[i] <- j.one(ctx, h, event) })
+		j.handlers.Go(func() { outcomes[i] <- j.runHook(ctx, h, event) })
 	}
 	for i := range hooks {
 		j.take(<-outcomes[i])
 	}
 }
 
-// take adds an outcome, and hands what it rewrote to the next hook.
+// take adds an outcome, and applies its rewrite for the next hook.
 func (j *job) take(o schema.Outcome) {
 	if j.size += o.Result.Size(); j.size > maxReply {
 		o.Kind, o.Result = schema.Errored, *o.Result.Trimmed()
@@ -166,16 +166,16 @@ func (j *job) take(o schema.Outcome) {
 	}
 }
 
-// one asks one hook, within its own deadline and the batch's.
-func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome) {
+// runHook runs one hook, within its own deadline and the batch's.
+func (j *job) runHook(ctx context.Context, i int, e *schema.Event) (o schema.Outcome) {
 	l := &j.v.hooks[i]
 	start := time.Now()
 	o.Hook = i
-	span := j.asked(l.hook)
+	span := j.hookSpan(l.hook)
 	ctx = trace.With(ctx, span.Or(j.batch.Trace))
 	defer func() {
 		o.Took = schema.Duration(time.Since(start))
-		answers(span, &o)
+		endHookSpan(span, &o)
 	}()
 	if l.err != nil {
 		o.Kind, o.Error = schema.LoadError, "its handler cannot be loaded: "+l.err.Error()
@@ -203,12 +203,12 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 			return o
 		}
 	}
-	answer := make(chan answered, 1)
+	answer := make(chan handlerReturn, 1)
 	j.handlers.Go(func() {
 		if l.slots != nil {
 			defer func() { <-l.slots }()
 		}
-		defer vanished(answer)
+		defer reportExit(answer)
 		answer <- j.call(ctx, l, e)
 	})
 	select {
@@ -223,8 +223,8 @@ func (j *job) one(ctx context.Context, i int, e *schema.Event) (o schema.Outcome
 	return o
 }
 
-// finish turns what a handler returned into its outcome.
-func (j *job) finish(o schema.Outcome, l *loaded, a answered) schema.Outcome {
+// finish turns a handler's return into its outcome.
+func (j *job) finish(o schema.Outcome, l *loaded, a handlerReturn) schema.Outcome {
 	switch n := a.result.Size(); {
 	case a.err != nil:
 		o.Kind, o.Error = schema.Errored, a.err.Error()
@@ -248,29 +248,29 @@ func (j *job) finish(o schema.Outcome, l *loaded, a answered) schema.Outcome {
 	return o
 }
 
-// answered is what a handler returned.
-type answered struct {
+// handlerReturn is what a handler returned.
+type handlerReturn struct {
 	result schema.Result
 	err    error
-	stack  string // of a panic; for the log only
+	stack  string // of a panic, for the log only
 }
 
-// vanished answers for a handler that ended its goroutine instead of returning.
-func vanished(answer chan<- answered) {
+// reportExit answers for a handler that ended its goroutine instead of returning.
+func reportExit(answer chan<- handlerReturn) {
 	select {
-	case answer <- answered{err: errors.New("ended its goroutine instead of returning")}:
+	case answer <- handlerReturn{err: errors.New("ended its goroutine instead of returning")}:
 	default: // it has returned
 	}
 }
 
 // call runs a handler and turns a panic into an error.
-func (j *job) call(ctx context.Context, l *loaded, e *schema.Event) (a answered) {
+func (j *job) call(ctx context.Context, l *loaded, e *schema.Event) (a handlerReturn) {
 	defer func() {
 		if p := recover(); p != nil {
-			a = answered{err: fmt.Errorf("panicked: %v", p), stack: string(debug.Stack())}
+			a = handlerReturn{err: fmt.Errorf("panicked: %v", p), stack: string(debug.Stack())}
 		}
 	}()
-	if e, a.err = j.seen(ctx, l, e); a.err == nil {
+	if e, a.err = j.eventFor(ctx, l, e); a.err == nil {
 		a.result, a.err = l.handler.Handle(ctx, e)
 	}
 	return a

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// drainTime is how long Serve lets batches under way finish.
+// drainTime is how long Serve waits for batches in progress.
 const drainTime = 30 * time.Second
 
 // Serve runs hooks written in Go for a pool until ctx ends. It then finishes the batches
@@ -39,7 +39,7 @@ func Serve(ctx context.Context, nc *nats.Conn, pool string, handlers map[string]
 	return Run(ctx, nc, w)
 }
 
-// nameOf is the worker's id that the connection's name ends with, or a new one.
+// nameOf returns the worker's id at the end of the connection's name, or a new one.
 func nameOf(nc *nats.Conn) (string, error) {
 	if name, ok := strings.CutPrefix(nc.Opts.Name, ConnectionPrefix); ok && name != "" {
 		return name, nil
@@ -56,7 +56,7 @@ func nameOf(nc *nats.Conn) (string, error) {
 func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 	var attached atomic.Pointer[Service]
 	if w.opt.Parts == nil {
-		w.parts.reach(brokers{nc})
+		w.parts.setSource(brokers{nc})
 	}
 	defer func() {
 		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
@@ -86,7 +86,7 @@ func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 		attached.Store(svc)
 	})
 	if ctx.Err() != nil {
-		return nil // it was told to stop
+		return nil // the context ended, as intended
 	}
 	if cause := context.Cause(watching); cause != nil {
 		return cause
@@ -97,7 +97,7 @@ func Run(ctx context.Context, nc *nats.Conn, w *Worker) (err error) {
 // named is the runner of a program's own handlers.
 type named map[string]Handler
 
-// Load finds a handler by its name.
+// Load finds a handler by name.
 func (n named) Load(h schema.Hook, _ Site) (Handler, error) {
 	if handler := n[h.Handler]; handler != nil {
 		return handler, nil
@@ -105,5 +105,5 @@ func (n named) Load(h schema.Hook, _ Site) (Handler, error) {
 	return nil, fmt.Errorf("this program serves no handler %q", h.Handler)
 }
 
-// Close has nothing to end: the handlers are the program's.
+// Close does nothing, because the handlers belong to the program.
 func (n named) Close() error { return nil }

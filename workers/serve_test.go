@@ -20,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// configs opens the fabric's configuration as a broker does, and tells workers of it.
+// configs opens the fabric's configuration as a broker does, and informs workers.
 func configs(t *testing.T, s *server.Server) *state.Configs {
 	t.Helper()
 	js, err := jetstream.New(bustest.Connect(t, s, "broker"))
@@ -55,8 +55,8 @@ func publish(t *testing.T, c *state.Configs, cfg schema.Config) {
 	synctest.Wait()
 }
 
-// serve has a program of a user's own serve the pool "p"; the returned function
-// tells it to stop and returns what it ended with.
+// serve runs a user's program for the pool "p"; the returned function stops it and
+// returns its error.
 func serve(t *testing.T, nc *nats.Conn, handlers map[string]workers.Handler) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -69,7 +69,7 @@ func serve(t *testing.T, nc *nats.Conn, handlers map[string]workers.Handler) (st
 	}
 }
 
-func TestServeFollowsTheConfigurationUntilItIsToldToStop(t *testing.T) {
+func TestServeFollowsTheConfigurationUntilItStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		c := configs(t, s)
@@ -96,7 +96,7 @@ func TestServeFollowsTheConfigurationUntilItIsToldToStop(t *testing.T) {
 	})
 }
 
-func TestServeGivesAWorkerWithoutANameOne(t *testing.T) {
+func TestServeNamesAWorkerWithoutAName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		publish(t, configs(t, s), config(hook("yes")))
@@ -138,7 +138,7 @@ func TestServeCanBeStoppedBeforeThereIsABroker(t *testing.T) {
 	})
 }
 
-func TestServeFinishesWhatIsUnderWay(t *testing.T) {
+func TestServeFinishesBatchesInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		publish(t, configs(t, s), config(hook("hangs")))

@@ -29,24 +29,25 @@ type Service struct {
 	own   []subscription // its own subjects
 	stop  context.CancelFunc
 	done  sync.WaitGroup
-	// envelopes and rooms are used again: those of batches that were answered.
+	// envelopes and buffers are reused after their batch was answered.
 	envelopes bus.Envelopes
-	rooms     sync.Pool // of *outcomes, empty
+	buffers   sync.Pool // empty *outcomeBuffer values
 
-	mu       sync.Mutex    // guards what follows
-	under    int           // batches that are not answered yet
+	mu       sync.Mutex    // guards the fields below
+	under    int           // number of unanswered batches
 	draining bool          // no batch is taken any more
-	answered chan struct{} // closed when draining and nothing is under way
-	idle     chan struct{} // closed when moving and nothing is under way; nil: it does not move
+	answered chan struct{} // closed when draining and no batch is in progress
+	idle     chan struct{} // closed when moving and no batch is in progress; nil: not moving
 }
 
-// outcomes are where those of one batch lie, and maxRoom bounds how many are kept room for.
-type outcomes struct{ list []schema.Outcome }
+// outcomeBuffer is the memory for the outcomes of one batch. maxBuffer is the largest
+// reused one, in hooks.
+type outcomeBuffer struct{ list []schema.Outcome }
 
-const maxRoom = 64
+const maxBuffer = 64
 
-// quick is how many batches that wait to be taken are as much as one under way: most take
-// no longer than it does to bring them in.
+// quick is how many received batches count as much as one in progress, because most take
+// no longer than their receipt.
 const quick = 16
 
 // Attach connects w to the bus, where it takes batches at once. Load a configuration first:
@@ -69,7 +70,7 @@ func Attach(nc *nats.Conn, w *Worker) (*Service, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.done.Go(func() { s.beat(ctx) })
-	w.leaving.Store(func(nc *nats.Conn) { s.beside(func() { s.move(ctx, nc) }) })
+	w.leaving.Store(func(nc *nats.Conn) { s.goBeside(func() { s.move(ctx, nc) }) })
 	return s, nil
 }
 
@@ -84,7 +85,7 @@ func (s *Service) subscribe() error {
 			return fmt.Errorf("serving the pool %q: %w", pool, err)
 		}
 		take := func(m *nats.Msg) { s.take(pool, m) }
-		// A queue group of its own, so that a name given twice runs nothing twice.
+		// The queue group ensures that two workers with one name do not both run a batch.
 		sub, err := s.nc.QueueSubscribe(own, bus.QueueWorkers, take)
 		if err != nil {
 			return fmt.Errorf("subscribing to %s: %w", own, err)
@@ -100,15 +101,15 @@ func (s *Service) subscribe() error {
 
 func (s *Service) unsubscribe() {
 	for _, sub := range slices.Concat(s.first, s.own) {
-		_ = sub.Unsubscribe() // a closed connection has none
+		_ = sub.Unsubscribe() // a closed connection has no subscription
 	}
 }
 
-// take receives one batch. Without a free slot it says so at once, so that the
-// aggregator can ask another worker.
+// take receives one batch. Without a free slot it answers at once, so that the aggregator
+// can ask another worker.
 func (s *Service) take(pool string, m *nats.Msg) {
 	if !bus.IsReply(m.Reply) {
-		return // nobody to answer: it was not asked, only published
+		return // published without a reply subject
 	}
 	b, err := bus.ParseBatchMsg(m)
 	if err != nil {
@@ -122,7 +123,7 @@ func (s *Service) take(pool string, m *nats.Msg) {
 		s.reply(m, schema.BatchReply{Worker: s.w.Name(), Status: schema.StatusBusy})
 		s.leave()
 	case s.w.inline(b):
-		s.follow(1, m.Sub) // whatever else is, it takes no time
+		s.follow(1, m.Sub) // other answers take no time
 		s.answer(m, b, nil)
 		s.leave()
 	default:
@@ -131,7 +132,7 @@ func (s *Service) take(pool string, m *nats.Msg) {
 	}
 }
 
-// enter counts a batch that is to be answered, unless none is taken, or none now.
+// enter counts a batch in progress, or returns the status with which it is refused.
 func (s *Service) enter() (refused schema.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,24 +146,24 @@ func (s *Service) enter() (refused schema.Status) {
 	return ""
 }
 
-// follow has the pace hear how much there is to do with so many batches under way.
+// follow reports to the pace how many batches are in progress and received.
 func (s *Service) follow(under int, from *nats.Subscription) {
 	if p := s.w.opt.Pace; p != nil {
-		there, _, _ := from.Pending() // none if it is closed
+		there, _, _ := from.Pending() // 0 if it is closed
 		p.Begun(int64(under + there/quick))
 	}
 }
 
 // leave counts a batch as answered.
 func (s *Service) leave() {
-	left := s.left()
+	left := s.countAnswered()
 	if p := s.w.opt.Pace; p != nil {
 		p.Ended(int64(left))
 	}
 }
 
-// left is how many are under way when one was answered.
-func (s *Service) left() int {
+// countAnswered counts a batch as answered and returns how many are in progress.
+func (s *Service) countAnswered() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.under--; s.draining && s.under == 0 {
@@ -175,8 +176,8 @@ func (s *Service) left() int {
 	return s.under
 }
 
-// refuse begins to take no batches, and reports how many are under way.
-func (s *Service) refuse() int {
+// startDrain stops taking batches, and returns how many are in progress.
+func (s *Service) startDrain() int {
 	s.w.draining.Store(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,7 +188,7 @@ func (s *Service) refuse() int {
 	return s.under
 }
 
-// run runs a batch in a slot that is taken, and lets the beats follow it.
+// run runs a batch in a taken slot, and lets heartbeats report it.
 func (s *Service) run(pool string, m *nats.Msg, b *schema.Batch) {
 	p := &progress{pool: pool}
 	s.w.mu.Lock()
@@ -197,14 +198,14 @@ func (s *Service) run(pool string, m *nats.Msg, b *schema.Batch) {
 	s.answer(m, b, p)
 }
 
-// answer runs a batch in a slot that is taken and replies. Its outcomes lie where those
-// of others did before: nobody has them any more once they are sent.
+// answer runs a batch in a taken slot and replies. The buffer of its outcomes is reused,
+// because no reference is left after they are sent.
 func (s *Service) answer(m *nats.Msg, b *schema.Batch, p *progress) {
-	room, ok := s.rooms.Get().(*outcomes)
+	buffer, ok := s.buffers.Get().(*outcomeBuffer)
 	if !ok {
-		room = new(outcomes)
+		buffer = new(outcomeBuffer)
 	}
-	b.Room = room.list
+	b.Room = buffer.list
 	r := s.w.run(context.Background(), b, p)
 	s.reply(m, r)
 	if p != nil {
@@ -212,9 +213,9 @@ func (s *Service) answer(m *nats.Msg, b *schema.Batch, p *progress) {
 		delete(s.w.batches, b.Batch)
 		s.w.mu.Unlock()
 	}
-	if clear(r.Outcomes); cap(r.Outcomes) <= maxRoom {
-		room.list = r.Outcomes
-		s.rooms.Put(room)
+	if clear(r.Outcomes); cap(r.Outcomes) <= maxBuffer {
+		buffer.list = r.Outcomes
+		s.buffers.Put(buffer)
 	}
 }
 
@@ -235,8 +236,8 @@ func (s *Service) reply(m *nats.Msg, r schema.BatchReply) {
 	}
 }
 
-// trimmed is a reply that is too large to send without what makes it so: its
-// hooks have failed, and what they decided stands.
+// trimmed returns a reply that is small enough to send. The hooks with large answers
+// fail, and their decisions stay.
 func trimmed(r schema.BatchReply, most int64) *schema.BatchReply {
 	r.Outcomes = slices.Clone(r.Outcomes)
 	for i := range r.Outcomes {
@@ -250,7 +251,7 @@ func trimmed(r schema.BatchReply, most int64) *schema.BatchReply {
 	return &r
 }
 
-// beat says how the worker is, every 250 ms, until ctx ends.
+// beat sends a heartbeat every 250 ms, until ctx ends.
 func (s *Service) beat(ctx context.Context) {
 	t := time.NewTicker(schema.BeatEvery)
 	defer t.Stop()
@@ -280,7 +281,7 @@ func (s *Service) beatOnce() {
 	}
 }
 
-// flushTime bounds how long the server may take to take over what was said.
+// flushTime limits how long the server may take to accept sent messages.
 const flushTime = 5 * time.Second
 
 // Drain takes no new batches, finishes those under way, and leaves the bus. Until the last
@@ -288,7 +289,7 @@ const flushTime = 5 * time.Second
 // worker would count as dead, and its batches as lost. Drain does not wait for handlers that
 // ignore their deadline, because the worker has already answered for them.
 func (s *Service) Drain(ctx context.Context) (err error) {
-	under := s.refuse()
+	under := s.startDrain()
 	s.beatOnce()
 	s.end(ctx, s.first)
 	select {
@@ -299,10 +300,10 @@ func (s *Service) Drain(ctx context.Context) (err error) {
 	s.end(ctx, s.own)
 	s.stop()
 	s.done.Wait()
-	_ = s.face.Stop() // only withdraws the face; nothing depends on it
+	_ = s.face.Stop() // only stops the NATS service's description, on which nothing depends
 	s.unsubscribe()
 	if !s.nc.IsConnected() {
-		return err // nobody is there to hear the last answers
+		return err // without a connection the last answers cannot arrive
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
@@ -312,12 +313,11 @@ func (s *Service) Drain(ctx context.Context) (err error) {
 	return err
 }
 
-// inline reports whether every hook of b returns at once, so that b needs no
-// goroutine of its own.
+// inline reports whether every hook of b returns at once, so that b needs no goroutine.
 func (w *Worker) inline(b *schema.Batch) bool {
 	v := (*w.versions.Load())[b.Version]
 	if v == nil {
-		return true // only the answer that it is stale
+		return true // the answer is only that it is stale
 	}
 	for _, i := range b.Hooks {
 		if i < 0 || i >= len(v.hooks) || !v.hooks[i].inline || v.hooks[i].slots != nil {

@@ -56,7 +56,7 @@ func TestAServiceAnswersMalformedBatches(t *testing.T) {
 	})
 }
 
-func TestBeatsTellOfLoadAndFinishedOutcomes(t *testing.T) {
+func TestHeartbeatsReportLoadAndFinishedOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		end := make(chan struct{})
@@ -75,7 +75,7 @@ func TestBeatsTellOfLoadAndFinishedOutcomes(t *testing.T) {
 		}
 		b := latest()
 		if b.InFlight != 1 || len(b.Batches) != 1 || b.Batches[0].Batch != "b1" || len(b.Batches[0].Outcomes) != 1 || b.Batches[0].Outcomes[0].Result.Decision != schema.Allow {
-			t.Errorf("under way: %+v", b)
+			t.Errorf("in progress: %+v", b)
 		}
 		close(end)
 		wantKinds(t, <-reply, "0:ok 1:ok")
@@ -86,7 +86,7 @@ func TestBeatsTellOfLoadAndFinishedOutcomes(t *testing.T) {
 	})
 }
 
-func TestBeatsLeaveOutWhatDoesNotFit(t *testing.T) {
+func TestHeartbeatsOmitOutcomesThatDoNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		end := make(chan struct{})
@@ -107,7 +107,7 @@ func TestBeatsLeaveOutWhatDoesNotFit(t *testing.T) {
 	})
 }
 
-func TestAFullServiceIsBusyAndGoesOn(t *testing.T) {
+func TestAFullServiceIsBusyAndKeepsServing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		end := make(chan struct{})
@@ -124,11 +124,11 @@ func TestAFullServiceIsBusyAndGoesOn(t *testing.T) {
 	})
 }
 
-func TestAnswersThatAreTooLargeForAMessageAreTrimmed(t *testing.T) {
+func TestTooLargeAnswersAreTrimmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		large := func(context.Context, *schema.Event) (schema.Result, error) {
-			return schema.Result{Reason: strings.Repeat("\x01", 700<<10)}, nil // six times that as JSON
+			return schema.Result{Reason: strings.Repeat("\x01", 700<<10)}, nil // six times the size as JSON
 		}
 		no := func(context.Context, *schema.Event) (schema.Result, error) { return schema.Denied("no"), nil }
 		w := newWorker(library{"large": large, "no": no}, config(hook("large"), hook("large"), hook("no")))
@@ -141,7 +141,7 @@ func TestAnswersThatAreTooLargeForAMessageAreTrimmed(t *testing.T) {
 	})
 }
 
-func TestAServiceOfTwoPools(t *testing.T) {
+func TestAServiceServesTwoPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		other := hook("yes")
@@ -154,13 +154,13 @@ func TestAServiceOfTwoPools(t *testing.T) {
 	})
 }
 
-// A count is what a pace heard.
+// A count records the calls of a pace.
 type count struct{ most, ends, left atomic.Int64 }
 
 func (c *count) Begun(active int64) { c.most.Store(max(c.most.Load(), active)) }
 func (c *count) Ended(left int64)   { c.ends.Add(1); c.left.Store(left) }
 
-func TestAServiceSaysHowMuchItHasToDo(t *testing.T) {
+func TestAServiceReportsItsLoadToThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		var heard count
@@ -170,7 +170,7 @@ func TestAServiceSaysHowMuchItHasToDo(t *testing.T) {
 		first, second := a.async(batch(0)), a.async(batch(0))
 		synctest.Wait()
 		if most, ends := heard.most.Load(), heard.ends.Load(); most != 2 || ends != 0 {
-			t.Errorf("%d are under way, and %d ended", most, ends)
+			t.Errorf("%d are in progress, and %d ended", most, ends)
 		}
 		close(end)
 		<-first
@@ -182,7 +182,7 @@ func TestAServiceSaysHowMuchItHasToDo(t *testing.T) {
 	})
 }
 
-func TestAttachRefusesAPoolWithoutAName(t *testing.T) {
+func TestAttachRejectsAnInvalidPoolName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		nc := bustest.Connect(t, s, "w")

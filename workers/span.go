@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// traced begins what is told of a batch to those who follow traces.
-func (j *job) traced() {
+// startTrace begins the span of a batch.
+func (j *job) startTrace() {
 	b := j.batch
 	j.span = j.w.opt.Tracer.Start(b.Trace, trace.Server, "run", string(b.Event))
 	j.span.Text(trace.Worker, j.w.opt.Name)
@@ -21,8 +21,8 @@ func (j *job) traced() {
 	j.span.Number(trace.Hooks, int64(len(b.Hooks)))
 }
 
-// asked begins what is told of one hook, which is the parent of what its handler tells.
-func (j *job) asked(h *schema.Hook) *trace.Span {
+// hookSpan begins the span of one hook, the parent of its handler's spans.
+func (j *job) hookSpan(h *schema.Hook) *trace.Span {
 	s := j.span.Child(trace.Internal, "hook", h.Name)
 	s.Text(trace.Hook, h.Name)
 	s.Text(trace.Handler, string(h.Type))
@@ -30,8 +30,8 @@ func (j *job) asked(h *schema.Hook) *trace.Span {
 	return s
 }
 
-// answers ends it with the hook's outcome. What the hook said stays out of it.
-func answers(s *trace.Span, o *schema.Outcome) {
+// endHookSpan ends the span with the hook's outcome. The hook's reason is not part of it.
+func endHookSpan(s *trace.Span, o *schema.Outcome) {
 	if !s.Kept() {
 		return
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// spans are those that ended.
+// spans are the ended spans.
 type spans []*trace.Span
 
 func (s *spans) Take(one *trace.Span) { *s = append(*s, one) }
 
-// A handler finds its place in a trace, whether its worker traces or not.
-func TestHandlersFindTheirPlaceInATrace(t *testing.T) {
+// A handler finds its position in a trace, whether its worker traces or not.
+func TestHandlersFindTheirPositionInATrace(t *testing.T) {
 	from := trace.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "")
 	for name, traces := range map[string]bool{"of a worker that traces": true, "of one that does not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -56,18 +56,18 @@ func TestHandlersFindTheirPlaceInATrace(t *testing.T) {
 			}
 			if !traces {
 				if at != from || len(all) > 0 {
-					t.Errorf("it is at %+v, and %d spans were told", at, len(all))
+					t.Errorf("it is at %+v, and %d spans ended", at, len(all))
 				}
 				return
 			}
 			if len(all) != 2 || all[0].Name != "hook h" || all[1].Name != "run PreToolUse" {
-				t.Fatalf("%d spans were told, not that of the hook and that of the batch", len(all))
+				t.Fatalf("%d spans ended, want that of the hook and that of the batch", len(all))
 			}
 			if *at != all[0].Context || all[0].Parent != all[1].Context.Span || all[1].Parent != from.Span {
 				t.Errorf("it is at %+v; the hook's span is %+v, the batch's %+v", at, all[0].Context, all[1].Context)
 			}
 			if all[0].Error != string(schema.Errored) {
-				t.Errorf("that it failed is told as %q", all[0].Error)
+				t.Errorf("the error of its span is %q", all[0].Error)
 			}
 		})
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A subscription can be ended without losing what was already sent to it: who
-// sent that would wait for an answer until its deadline.
+// A subscription can be ended without losing received messages, whose senders would wait
+// until their deadline.
 type subscription struct {
 	*nats.Subscription
 	closed chan struct{}
@@ -20,7 +20,7 @@ func newSubscription(sub *nats.Subscription) subscription {
 	return s
 }
 
-// end takes what was already sent, and nothing any more.
+// end handles all messages that were sent so far, and no later ones.
 func (s subscription) end(ctx context.Context) {
 	if !s.IsValid() || s.Drain() != nil {
 		return // its connection is closed
@@ -31,7 +31,7 @@ func (s subscription) end(ctx context.Context) {
 	}
 }
 
-// end ends subscriptions. Without a connection nothing comes through them.
+// end ends subscriptions. Without a connection they receive nothing.
 func (s *Service) end(ctx context.Context, subs []subscription) {
 	if !s.nc.IsConnected() {
 		return

@@ -13,24 +13,24 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// keptVersions is how many config versions [Worker.Load] keeps, so that calls
-// that are pinned to an older one still run.
+// keptVersions is how many config versions [Worker.Load] keeps, so that calls pinned to
+// an older one can still run.
 const keptVersions = 3
 
-// version is one configuration with its handlers loaded.
+// version is one configuration with its loaded handlers.
 type version struct {
 	config *schema.Config
-	hooks  []loaded // by hook id; those of other pools, and stages of the aggregator, are empty
-	// users are the batches that run by it, and one more while it is held: at
-	// zero its handlers are closed, and it is not used again.
+	hooks  []loaded // by hook id; hooks of other pools and stages of the aggregator are empty
+	// users counts the batches that use it, plus one while it is held. At zero its
+	// handlers are closed, and it is not used again.
 	users atomic.Int64
-	// served: it was active here, so that calls may have begun by it; until is
-	// when it is let go of, zero while it is kept. Both are guarded by holding.
+	// served means that it was active here, so that calls may use it. until is when it is
+	// dropped, zero while it is kept. holding guards both.
 	served bool
 	until  time.Time
 }
 
-// loaded is one hook that is ready to run, or why it is not.
+// loaded is one hook that is ready to run, or the error why it is not.
 type loaded struct {
 	hook    *schema.Hook
 	handler Handler
@@ -38,7 +38,7 @@ type loaded struct {
 	inline  bool
 	history bool          // it needs the conversation
 	native  bool          // it needs the runtime's own payload
-	slots   chan struct{} // max_concurrent; nil: unbounded
+	slots   chan struct{} // max_concurrent; nil: no limit
 }
 
 // Load activates cfg, and keeps the last three versions. It returns the load errors by hook
@@ -52,16 +52,16 @@ func (w *Worker) Load(cfg schema.Config) map[string]string {
 
 // Prepare loads cfg beside the versions that the worker holds, unless it holds cfg already.
 // It returns the load errors by hook name.
-func (w *Worker) Prepare(cfg schema.Config) map[string]string { return w.prepare(cfg, w.hold) }
+func (w *Worker) Prepare(cfg schema.Config) map[string]string { return w.prepare(cfg, w.holdVersion) }
 
-// prepare is Prepare, with what is done with a version that was loaded.
+// prepare is Prepare with a function that stores the loaded version.
 func (w *Worker) prepare(cfg schema.Config, hold func(*version)) map[string]string {
-	if v := w.held(&cfg); v != nil {
-		return v.loadErrors() // at once, also while another one takes its time
+	if v := w.findVersion(&cfg); v != nil {
+		return v.loadErrors() // without waiting for another configuration that loads
 	}
 	w.loading.Lock()
 	defer w.loading.Unlock()
-	if v := w.held(&cfg); v != nil {
+	if v := w.findVersion(&cfg); v != nil {
 		return v.loadErrors()
 	}
 	v := &version{config: &cfg, hooks: make([]loaded, len(cfg.Hooks))}
@@ -76,10 +76,10 @@ func (w *Worker) prepare(cfg schema.Config, hold func(*version)) map[string]stri
 	return v.loadErrors()
 }
 
-// maxComplaints bounds the lines of the log about one version.
+// maxComplaints limits the log lines about one version.
 const maxComplaints = 20
 
-// complain logs what could not be loaded.
+// complain logs load errors.
 func (w *Worker) complain(v *version) {
 	failed := 0
 	for i := range v.hooks {
@@ -97,35 +97,35 @@ func (w *Worker) complain(v *version) {
 	}
 }
 
-// held is the version that cfg is, if it is held.
-func (w *Worker) held(cfg *schema.Config) *version {
+// findVersion returns the held version of cfg; nil: it is not held.
+func (w *Worker) findVersion(cfg *schema.Config) *version {
 	if v := (*w.versions.Load())[cfg.Version]; v != nil && v.config.Fabric == cfg.Fabric {
 		return v
 	}
 	return nil
 }
 
-// hold holds v beside the other versions of its fabric.
-func (w *Worker) hold(v *version) {
+// holdVersion adds v to the versions of its fabric.
+func (w *Worker) holdVersion(v *version) {
 	w.holding.Lock()
 	defer w.holding.Unlock()
-	w.add(v)
+	w.addVersion(v)
 }
 
-// holdWanted is hold for a version that took its time, if the last update still
-// names it. By then the numbers may be another fabric's.
+// holdWanted is holdVersion for a candidate, if the last update still names it. By then the
+// fabric may have changed, and numbers are another fabric's.
 func (w *Worker) holdWanted(v *version) {
 	w.holding.Lock()
 	defer w.holding.Unlock()
 	if v.config.Fabric == w.fabric && slices.Contains(w.kept, v.config.Version) {
-		w.add(v)
+		w.addVersion(v)
 		return
 	}
 	w.leave(v)
 }
 
-// add is hold under its lock.
-func (w *Worker) add(v *version) {
+// addVersion is holdVersion with the lock held.
+func (w *Worker) addVersion(v *version) {
 	next := map[uint64]*version{v.config.Version: v}
 	for n, other := range *w.versions.Load() {
 		if n != v.config.Version && other.config.Fabric == v.config.Fabric {
@@ -148,14 +148,14 @@ func (w *Worker) Activate(active uint64, keep []uint64) {
 	w.active.Store(active)
 }
 
-// trim lets go of what was prepared and is not held on to.
+// trim drops prepared versions that are not kept.
 func (w *Worker) trim() {
 	w.holding.Lock()
 	defer w.holding.Unlock()
 	w.drop()
 }
 
-// replace holds the versions in next and lets go of all others.
+// replace holds the versions in next and drops all others.
 func (w *Worker) replace(next map[uint64]*version) {
 	held := w.versions.Swap(&next)
 	for n, v := range *held {
@@ -174,7 +174,7 @@ func (w *Worker) use(b *schema.Batch) *version {
 	for {
 		n := v.users.Load()
 		if n == 0 {
-			return nil // it was dropped meanwhile
+			return nil // it was dropped concurrently
 		}
 		if v.users.CompareAndSwap(n, n+1) {
 			return v
@@ -198,7 +198,7 @@ func (w *Worker) leave(v *version) {
 
 func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 	l := loaded{hook: h, history: slices.Contains(h.Needs, schema.NeedHistory), native: slices.Contains(h.Needs, schema.NeedNative)}
-	l.inline = slices.Contains(w.opt.Inline, h.Type) && !l.history // a conversation may have to be fetched
+	l.inline = slices.Contains(w.opt.Inline, h.Type) && !l.history // fetching a conversation takes time
 	if h.MaxConcurrent > 0 {
 		l.slots = make(chan struct{}, h.MaxConcurrent)
 	}
@@ -209,20 +209,19 @@ func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
 		l.handler, l.err = runner.Load(*h, Site{Dirs: w.dirs(cfg), Python: cfg.Python})
 	}
 	if _, asks := l.handler.(*conditional); asks {
-		l.inline = false // nobody knows how long its condition takes
+		l.inline = false // its condition may take time
 	}
 	if l.err != nil && h.Preset != "" {
-		// Nobody wrote it: programs with handlers of their own need not serve it.
+		// Programs with handlers of their own need not serve hooks of presets.
 		w.opt.Logger.Debug("the worker does not run a hook of a preset", "hook", h.Name, "preset", h.Preset, "error", l.err)
 		l.handler, l.err = HandlerFunc(func(context.Context, *schema.Event) (r schema.Result, err error) { return r, nil }), nil
 	}
 	return l
 }
 
-// dirs are where programs and modules are looked up: the worker's own folders,
-// else the one of the configuration's file, and python_path. A folder of that
-// which is relative lies in each of those before it, not where the worker
-// happens to run.
+// dirs returns the folders of programs and modules: the worker's own folders, or else the
+// folder of the configuration file, and python_path. A relative folder of python_path is
+// relative to each folder before it, not to the worker's current folder.
 func (w *Worker) dirs(cfg *schema.Config) []string {
 	own := w.opt.Dirs
 	if len(own) == 0 && cfg.Dir != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// closing is a runner whose handlers wait to be told, and tell that they are closed.
+// closing is a runner whose handlers wait for the test, and report when they are closed.
 type closing struct {
 	loads   atomic.Int64
 	entered chan struct{}
@@ -53,7 +53,7 @@ func (h *closingHandler) Close() error {
 	return nil
 }
 
-func TestHandlersOfADroppedVersionAreClosedOnceTheirLastCallHasReturned(t *testing.T) {
+func TestHandlersOfADroppedVersionCloseAfterTheirLastCall(t *testing.T) {
 	c := newClosing()
 	w := c.worker(lingering(-1))
 	w.Load(guards(1, "f", "a"))
@@ -72,14 +72,14 @@ func TestHandlersOfADroppedVersionAreClosedOnceTheirLastCallHasReturned(t *testi
 	}
 	close(c.answer)
 	if r := <-done; r.Status != schema.StatusOK || len(r.Outcomes) != 1 {
-		t.Errorf("the call that was under way: %+v", r)
+		t.Errorf("the call in progress: %+v", r)
 	}
 	if n := <-c.closed; n != 1 {
 		t.Errorf("handler %d was closed", n)
 	}
 }
 
-func TestAVersionIsPreparedOnceAndReportedOnlyWhenItIsActive(t *testing.T) {
+func TestAVersionIsPreparedOnceAndReportedWhenActive(t *testing.T) {
 	c := newClosing()
 	w := c.worker()
 	w.Load(guards(1, "f", "a"))

@@ -22,13 +22,13 @@ type Condition func(ctx context.Context, s *schema.LoopStatus, e *schema.Event) 
 // hook did not answer.
 func When(cond Condition, h Handler) Handler { return &conditional{cond: cond, handler: h} }
 
-// conditional is a handler with a condition of its own.
+// conditional is a handler with a condition.
 type conditional struct {
 	cond    Condition
 	handler Handler
 }
 
-// Handle looks at the condition first. A failure of both is told as one.
+// Handle evaluates the condition first. If both fail, it returns one error.
 func (c *conditional) Handle(ctx context.Context, e *schema.Event) (schema.Result, error) {
 	status := e.LoopStatus()
 	holds, failure := c.holds(ctx, &status, e)
@@ -49,7 +49,7 @@ func (c *conditional) Handle(ctx context.Context, e *schema.Event) (schema.Resul
 	return res, nil
 }
 
-// holds asks the condition, and turns a panic into an error.
+// holds evaluates the condition, and turns a panic into an error.
 func (c *conditional) holds(ctx context.Context, s *schema.LoopStatus, e *schema.Event) (holds bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {

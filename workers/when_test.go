@@ -19,12 +19,12 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// asked is a library's handler with a condition.
+// asked adds a condition to a handler.
 func asked(cond workers.Condition, h workers.HandlerFunc) workers.Handler {
 	return workers.When(cond, h)
 }
 
-// handlers is a runner of handlers of any make.
+// handlers is a runner of named handlers.
 type handlers map[string]workers.Handler
 
 func (l handlers) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
@@ -32,7 +32,7 @@ func (l handlers) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 }
 func (l handlers) Close() error { return nil }
 
-// conditions by how they come to what they say.
+// conditions are conditions, by the way in which they get their result.
 var conditions = map[string]workers.Condition{
 	"true":  func(context.Context, *schema.LoopStatus, *schema.Event) (bool, error) { return true, nil },
 	"false": func(context.Context, *schema.LoopStatus, *schema.Event) (bool, error) { return false, nil },
@@ -58,7 +58,7 @@ var bodies = map[string]workers.HandlerFunc{
 	"panics": func(context.Context, *schema.Event) (schema.Result, error) { panic("out of luck") },
 }
 
-func TestWhatBecomesOfAHookWithAConditionUnderBothPolicies(t *testing.T) {
+func TestHooksWithConditionsUnderBothPolicies(t *testing.T) {
 	const failed, panicked = "its condition failed: no database, and counts as true", "its condition panicked: no database, and counts as true"
 	for _, c := range []struct {
 		condition, handler string
@@ -104,14 +104,14 @@ func TestWhatBecomesOfAHookWithAConditionUnderBothPolicies(t *testing.T) {
 	}
 }
 
-// runs has a worker run l's handlers.
+// runs makes a worker run the handlers in l.
 func runs(l handlers, inline ...schema.Kind) func(*workers.Options) {
 	return func(o *workers.Options) {
 		o.Runners, o.Inline = map[schema.Kind]workers.Runner{schema.Builtin: l}, inline
 	}
 }
 
-func TestAConditionHasTheHooksTimeAlsoWhereHandlersHaveNone(t *testing.T) {
+func TestTheHooksTimeoutLimitsConditionsOfInlineHandlers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hook("h")
 		h.Timeout = schema.Duration(5 * time.Second)
@@ -121,7 +121,7 @@ func TestAConditionHasTheHooksTimeAlsoWhereHandlersHaveNone(t *testing.T) {
 	})
 }
 
-func TestAConditionSeesTheStatusOfTheEvent(t *testing.T) {
+func TestAConditionReadsTheStatusOfTheEvent(t *testing.T) {
 	var seen schema.LoopStatus
 	var iteration int
 	h := workers.When(func(_ context.Context, s *schema.LoopStatus, e *schema.Event) (bool, error) {
@@ -145,7 +145,7 @@ func TestAConditionSeesTheStatusOfTheEvent(t *testing.T) {
 	}
 }
 
-func TestConditionsSeeWhatTheHooksBeforeMadeOfTheEvent(t *testing.T) {
+func TestConditionsReadRewritesOfEarlierHooks(t *testing.T) {
 	above := func(n string) workers.Condition {
 		return func(_ context.Context, s *schema.LoopStatus, _ *schema.Event) (bool, error) {
 			return string(s.ToolCall.Input) == n, nil
@@ -167,11 +167,11 @@ func TestConditionsSeeWhatTheHooksBeforeMadeOfTheEvent(t *testing.T) {
 		inputs = append(inputs, string(o.Result.UpdatedInput))
 	}
 	if diff := cmp.Diff([]string{`{"n":1}`, `{"n":2}`, "", ""}, inputs); diff != "" {
-		t.Errorf("what each made of it (-want +got):\n%s", diff)
+		t.Errorf("the event after each (-want +got):\n%s", diff)
 	}
 }
 
-// closer is a handler that counts how often it was closed.
+// closer is a handler that counts its Close calls.
 type closer struct {
 	workers.HandlerFunc
 	closed *int

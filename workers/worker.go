@@ -61,29 +61,29 @@ type Worker struct {
 	opt   Options
 	slots chan struct{}
 
-	versions atomic.Pointer[map[uint64]*version]
-	loading  sync.Mutex  // one configuration is loaded at a time
-	holding  sync.Mutex  // one goroutine at a time changes which versions are held
-	kept     []uint64    // the versions that are held on to; guarded by holding
-	fabric   string      // whose versions these are, once one was followed; guarded by holding
-	later    *time.Timer // when a version that lingers is let go of
-	active   atomic.Uint64
-	loads    sync.WaitGroup // versions that are loaded beside the active one
+	versions  atomic.Pointer[map[uint64]*version]
+	loading   sync.Mutex  // one configuration is loaded at a time
+	holding   sync.Mutex  // one goroutine at a time changes the held versions
+	kept      []uint64    // versions to keep; guarded by holding
+	fabric    string      // the fabric of these versions, once known; guarded by holding
+	dropTimer *time.Timer // when a lingering version is dropped
+	active    atomic.Uint64
+	loads     sync.WaitGroup // candidates that load in the background
 
 	draining atomic.Bool
 	moving   atomic.Bool  // see Leave
-	leaving  atomic.Value // of func(*nats.Conn): what Leave does once the worker is on the bus
+	leaving  atomic.Value // func(*nats.Conn): the move of a connected worker
 
 	parts     partStore
-	histories *semaphore.Weighted // held by the bytes of conversations
+	histories *semaphore.Weighted // acquired by the bytes of conversations
 
-	mu        sync.Mutex           // guards what follows
-	batches   map[string]*progress // in hand, by batch id
-	turn      uint64               // counts the updates that were taken
-	candidate *schema.Candidate    // the candidate that beats report
+	mu        sync.Mutex           // guards the fields below
+	batches   map[string]*progress // in progress, by batch id
+	update    uint64               // counts the updates
+	candidate *schema.Candidate    // the candidate in heartbeats
 }
 
-// progress is a batch in hand and the outcomes that are already there.
+// progress is a batch in progress with its outcomes so far.
 type progress struct {
 	pool     string
 	outcomes []schema.Outcome // guarded by Worker.mu
@@ -105,10 +105,10 @@ func New(opt Options) *Worker {
 	}
 	opt.Pools = slices.Compact(slices.Sorted(slices.Values(opt.Pools)))
 	w := &Worker{opt: opt, slots: make(chan struct{}, opt.Capacity), batches: make(map[string]*progress), histories: semaphore.NewWeighted(maxHistories)}
-	w.parts.reach(opt.Parts)
+	w.parts.setSource(opt.Parts)
 	w.versions.Store(&map[uint64]*version{})
-	w.later = time.AfterFunc(defaultLinger, w.trim)
-	w.later.Stop()
+	w.dropTimer = time.AfterFunc(defaultLinger, w.trim)
+	w.dropTimer.Stop()
 	return w
 }
 
@@ -148,8 +148,8 @@ func (w *Worker) release() {
 
 // Close ends the runners. Call [Service.Drain] first.
 func (w *Worker) Close() error {
-	w.begin(&state.Update{}) // that a load is cut short is nothing to be told of its version
-	w.later.Stop()
+	w.begin(&state.Update{}) // so that an interrupted load is not reported
+	w.dropTimer.Stop()
 	var first error
 	for _, r := range w.opt.Runners {
 		if err := r.Close(); err != nil && first == nil {
@@ -186,13 +186,12 @@ func (w *Worker) Beat(pool string) *schema.Beat {
 	return b
 }
 
-// maxBeatOutcomes bounds what a beat carries of finished outcomes: what does
-// not fit is run again if its worker is lost.
+// maxBeatOutcomes limits the finished outcomes in a heartbeat. Hooks whose outcomes do
+// not fit run again if the worker is lost.
 const maxBeatOutcomes = 256 << 10
 
-// maxBeatErrors bounds what a beat carries of load errors, those of the active
-// version and those of the candidate each: a worker whose beats fit into no
-// message would count as dead.
+// maxBeatErrors limits the load errors in a heartbeat, for the active version and for the
+// candidate, because a worker whose heartbeats are too large to send would count as dead.
 const maxBeatErrors = 64 << 10
 
 func fittingErrors(all map[string]string) map[string]string {
@@ -202,7 +201,7 @@ func fittingErrors(all map[string]string) map[string]string {
 	return schema.FittingErrors(all, maxBeatErrors)
 }
 
-// fitting is the longest prefix of outcomes that fits into room.
+// fitting returns the longest prefix of outcomes that fits into room.
 func fitting(outcomes []schema.Outcome, room *int) []schema.Outcome {
 	for i := range outcomes {
 		if *room -= outcomes[i].Result.Size() + len(outcomes[i].Error) + 64; *room < 0 {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { bustest.Main(m) }
 
-// library is a runner whose handlers are functions of the test.
+// library is a runner of named functions.
 type library map[string]workers.HandlerFunc
 
 func (l library) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
@@ -33,11 +33,11 @@ func (l library) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 
 func (l library) Close() error { return nil }
 
-// quiet is for tests in which hooks fail on purpose.
+// quiet is the log of tests in which hooks fail on purpose.
 var quiet = slog.New(slog.DiscardHandler)
 
-// hook is a hook of the pool "p" whose handler has its name. A name may be
-// followed by what else it is: "slow readonly".
+// hook returns a hook of the pool "p" whose handler has its name. A name may be followed
+// by settings: "slow readonly".
 func hook(words string) schema.Hook {
 	name, rest, _ := strings.Cut(words, " ")
 	return schema.Hook{
@@ -48,7 +48,7 @@ func hook(words string) schema.Hook {
 
 func config(hooks ...schema.Hook) schema.Config { return schema.Config{Version: 1, Hooks: hooks} }
 
-// newWorker makes a worker of the pool "p" that holds cfg.
+// newWorker makes a worker of the pool "p" with cfg.
 func newWorker(lib library, cfg schema.Config, change ...func(*workers.Options)) *workers.Worker {
 	opt := workers.Options{
 		Name: "w", Pools: []string{"p"}, Runners: map[schema.Kind]workers.Runner{schema.Builtin: lib}, Logger: quiet,
@@ -65,7 +65,7 @@ func capacity(n int) func(*workers.Options) { return func(o *workers.Options) { 
 
 const eventID = "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"
 
-// batch asks for hooks of config version 1 about a call of Bash.
+// batch returns a batch of config version 1 for a call of Bash.
 func batch(hooks ...int) *schema.Batch {
 	return &schema.Batch{
 		Routing: schema.Routing{Event: schema.PreToolUse, Agent: "a", Session: "s", Tool: "Bash", ID: eventID},
@@ -74,7 +74,7 @@ func batch(hooks ...int) *schema.Batch {
 	}
 }
 
-// kinds is what came of a batch, in short.
+// kinds summarises the outcomes of a batch.
 func kinds(r schema.BatchReply) string {
 	var all []string
 	for _, o := range r.Outcomes {
@@ -104,7 +104,7 @@ func hangs(until chan struct{}) workers.HandlerFunc {
 	}
 }
 
-// counting counts n up in the input, so that a chain shows in what it makes of it.
+// counting increments n in the input, so that each link of a chain is visible.
 func counting(_ context.Context, e *schema.Event) (schema.Result, error) {
 	var in struct {
 		N int `json:"n"`
@@ -115,22 +115,22 @@ func counting(_ context.Context, e *schema.Event) (schema.Result, error) {
 	return schema.Rewritten(jsontext.Value(fmt.Sprintf(`{"n":%d}`, in.N+1))), nil
 }
 
-func TestABatchIsRefusedWithAWord(t *testing.T) {
+func TestInvalidBatchesAreRefusedWithAStatus(t *testing.T) {
 	cases := map[string]struct {
 		change func(*schema.Batch)
 		want   schema.Status
 	}{
-		"an unknown version is stale":       {func(b *schema.Batch) { b.Version = 7 }, schema.StatusStale},
-		"a hook of another pool is stale":   {func(b *schema.Batch) { b.Hooks = []int{1} }, schema.StatusStale},
-		"a hook beyond the end is stale":    {func(b *schema.Batch) { b.Hooks = []int{9} }, schema.StatusStale},
-		"a negative hook is stale":          {func(b *schema.Batch) { b.Hooks = []int{-1} }, schema.StatusStale},
-		"another tool in the body":          {func(b *schema.Batch) { b.Body = []byte(`{"tool_name":"Edit"}`) }, schema.StatusMismatch},
-		"a body that is no JSON":            {func(b *schema.Batch) { b.Body = []byte(`{`) }, schema.StatusMalformed},
-		"a body that is no object":          {func(b *schema.Batch) { b.Body = []byte(`[]`) }, schema.StatusMalformed},
-		"a tool input that is no object":    {func(b *schema.Batch) { b.Body = []byte(`{"tool_input":3}`) }, schema.StatusMalformed},
-		"a member that is there twice":      {func(b *schema.Batch) { b.Body = []byte(`{"cwd":"/a","cwd":"/b"}`) }, schema.StatusMalformed},
-		"no body":                           {func(b *schema.Batch) { b.Body = nil }, schema.StatusMalformed},
-		"a sound one is not refused at all": {func(*schema.Batch) {}, schema.StatusOK},
+		"an unknown version is stale":        {func(b *schema.Batch) { b.Version = 7 }, schema.StatusStale},
+		"a hook of another pool is stale":    {func(b *schema.Batch) { b.Hooks = []int{1} }, schema.StatusStale},
+		"a hook beyond the end is stale":     {func(b *schema.Batch) { b.Hooks = []int{9} }, schema.StatusStale},
+		"a negative hook is stale":           {func(b *schema.Batch) { b.Hooks = []int{-1} }, schema.StatusStale},
+		"another tool in the body":           {func(b *schema.Batch) { b.Body = []byte(`{"tool_name":"Edit"}`) }, schema.StatusMismatch},
+		"a body that is not JSON":            {func(b *schema.Batch) { b.Body = []byte(`{`) }, schema.StatusMalformed},
+		"a body that is not an object":       {func(b *schema.Batch) { b.Body = []byte(`[]`) }, schema.StatusMalformed},
+		"a tool input that is not an object": {func(b *schema.Batch) { b.Body = []byte(`{"tool_input":3}`) }, schema.StatusMalformed},
+		"a member that is there twice":       {func(b *schema.Batch) { b.Body = []byte(`{"cwd":"/a","cwd":"/b"}`) }, schema.StatusMalformed},
+		"no body":                            {func(b *schema.Batch) { b.Body = nil }, schema.StatusMalformed},
+		"a valid batch is not refused":       {func(*schema.Batch) {}, schema.StatusOK},
 	}
 	other := hook("other")
 	other.Pool = "q"
@@ -144,7 +144,7 @@ func TestABatchIsRefusedWithAWord(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			if n := w.Beat("p").InFlight; n != 0 {
-				t.Errorf("%d slots are kept", n)
+				t.Errorf("%d slots are taken", n)
 			}
 		})
 	}
@@ -190,7 +190,7 @@ func TestAnInlineHandlerPanicsWithoutHarm(t *testing.T) {
 	wantKinds(t, w.Run(t.Context(), batch(0, 1)), "0:error 1:ok")
 }
 
-func TestAHandlerThatCanNotBeLoadedEndsTheBatch(t *testing.T) {
+func TestALoadErrorEndsTheBatch(t *testing.T) {
 	w := workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Logger: quiet,
 		Runners: map[schema.Kind]workers.Runner{schema.Builtin: library{"yes": allows}}})
 	program := hook("program")
@@ -215,9 +215,8 @@ func TestAHandlerThatCanNotBeLoadedEndsTheBatch(t *testing.T) {
 	}
 }
 
-// Nobody wrote the hooks of presets, and nobody but the aggregator is asked
-// about its stages.
-func TestWhatNobodyWroteIsNoLoadError(t *testing.T) {
+// Hooks of presets and stages of the aggregator without a handler are not load errors.
+func TestPresetsAndStagesAreNotLoadErrors(t *testing.T) {
 	missing, stage := hook("missing"), hook("stage")
 	missing.Preset, stage.Handler = "delivery", schema.HumanInput
 	w := workers.New(workers.Options{Name: "w", Pools: []string{"p"}, Logger: quiet,
@@ -228,14 +227,14 @@ func TestWhatNobodyWroteIsNoLoadError(t *testing.T) {
 	r := w.Run(t.Context(), batch(0, 2))
 	wantKinds(t, r, "0:ok 2:ok")
 	if d := cmp.Diff(schema.Result{}, r.Outcomes[0].Result); d != "" {
-		t.Errorf("the hook of the preset says (-want +got):\n%s", d)
+		t.Errorf("the outcome of the preset's hook (-want +got):\n%s", d)
 	}
 	if r := w.Run(t.Context(), batch(1)); r.Status != schema.StatusStale {
-		t.Errorf("asked about a stage it says %+v", r)
+		t.Errorf("the reply about a stage is %+v", r)
 	}
 }
 
-func TestAHandlerThatIsNotThereAnyMoreEndsTheBatch(t *testing.T) {
+func TestAnUnloadedHandlerEndsTheBatch(t *testing.T) {
 	w := newWorker(library{"yes": allows, "gone": func(context.Context, *schema.Event) (schema.Result, error) {
 		return schema.Result{}, fmt.Errorf("policy: %w", &workers.UnloadedError{Err: errors.New("its module is gone")})
 	}}, config(hook("gone"), hook("yes")))
@@ -262,7 +261,7 @@ func TestRewritersChainAndADenyEndsTheBatch(t *testing.T) {
 	}
 }
 
-func TestARefusedRewriteIsNotHandedOn(t *testing.T) {
+func TestARefusedRewriteIsDropped(t *testing.T) {
 	var seen string
 	sees := func(_ context.Context, e *schema.Event) (schema.Result, error) {
 		seen = string(e.ToolInput)

@@ -17,7 +17,7 @@ import (
 // change afterwards.
 func New(catalog map[string]workers.Factory) workers.Runner { return runner(catalog) }
 
-// runner has nothing to start and so nothing to close.
+// runner starts nothing, so it has nothing to close.
 type runner map[string]workers.Factory
 
 // Load makes the handler that h names, with its options.

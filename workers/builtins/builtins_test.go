@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// always is the factory of a hook that gives one answer.
+// always makes a hook that always gives one answer.
 func always(res schema.Result) workers.Factory {
 	return func(schema.Hook) (workers.Handler, error) {
 		return workers.HandlerFunc(func(context.Context, *schema.Event) (schema.Result, error) { return res, nil }), nil
@@ -49,7 +49,7 @@ func TestRunnerIsARunner(t *testing.T) {
 	})
 }
 
-func TestAnUnknownNameIsAnsweredWithTheKnownOnes(t *testing.T) {
+func TestAnUnknownNameIsAnErrorThatListsTheKnownOnes(t *testing.T) {
 	r := builtins.New(map[string]workers.Factory{"b": echo, "a": echo})
 	_, err := r.Load(schema.Hook{Handler: "c"}, workers.Site{})
 	if err == nil || err.Error() != `there is no builtin "c"; write one of a, b` {
@@ -57,7 +57,7 @@ func TestAnUnknownNameIsAnsweredWithTheKnownOnes(t *testing.T) {
 	}
 }
 
-func TestABuiltinTakesNothingThatIsForPrograms(t *testing.T) {
+func TestABuiltinRejectsSettingsOfPrograms(t *testing.T) {
 	r := builtins.New(map[string]workers.Factory{"a": echo})
 	for _, h := range []schema.Hook{
 		{Handler: "a", Shell: true}, {Handler: "a", Args: []string{"x"}}, {Handler: "a", Env: []string{"X"}},
@@ -68,7 +68,7 @@ func TestABuiltinTakesNothingThatIsForPrograms(t *testing.T) {
 	}
 }
 
-func TestWhatAFactoryRefusesIsALoadError(t *testing.T) {
+func TestAnErrorOfAFactoryIsALoadError(t *testing.T) {
 	r := builtins.New(map[string]workers.Factory{"a": func(schema.Hook) (workers.Handler, error) { return nil, os.ErrInvalid }})
 	if _, err := r.Load(schema.Hook{Handler: "a"}, workers.Site{}); !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("error %v", err)

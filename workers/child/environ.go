@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Environ picks from the worker's environment, name=value pairs, what a process
-// may see: three names, and those that its hook asks for.
+// Environ selects the variables of a process from the worker's environment, name=value
+// pairs: PATH, HOME, LANG, and those in names.
 func Environ(all, names []string) ([]string, error) {
 	for _, name := range names {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
@@ -29,7 +29,7 @@ func Environ(all, names []string) ([]string, error) {
 	return env, nil
 }
 
-// Value is the value of name in env; empty if it is not there.
+// Value returns the value of name in env; empty if it is not set.
 func Value(env []string, name string) string {
 	for _, kv := range env {
 		if n, value, _ := strings.Cut(kv, "="); n == name {

@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// guardStarts bounds how often a watchdog that ends early is started again.
+	// guardStarts limits how often a watchdog that ends early is restarted.
 	guardStarts = 5
-	// guardWait is how long the watchdog may take to read a line.
+	// guardWait is the time limit for the watchdog to read a line.
 	guardWait = time.Second
 )
 
-// A Guard is the worker's end of the watchdog, which it starts with the first
-// process. Without a command line it does nothing.
+// A Guard is the worker's side of the watchdog, which it starts with the first process.
+// Without a command line it does nothing.
 type Guard struct {
 	argv []string
 	log  *slog.Logger
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	groups map[int]struct{}
 	dog    *os.Process
 	pipe   *os.File
 	starts int
 }
 
-// NewGuard makes a Guard over the processes of one runner. Argv is the command
-// line of a program that calls [WatchdogMain], see [SelfWatchdog]. Empty: when
-// the worker is killed, the kernel kills the processes (Linux only), but nobody
-// what those have started.
+// NewGuard makes a Guard for the processes of one runner. Argv is the command line of a
+// program that calls [WatchdogMain], see [SelfWatchdog]. If it is empty and the worker is
+// killed, the kernel kills the processes (Linux only), but not the processes that they
+// started.
 func NewGuard(argv []string, log *slog.Logger) *Guard {
 	return &Guard{argv: argv, log: log, groups: make(map[int]struct{})}
 }
 
-// wake sees to it that there is a watchdog, before there is something to watch.
+// wake starts the watchdog if it does not run.
 func (g *Guard) wake() {
 	if len(g.argv) == 0 {
 		return
@@ -49,9 +49,9 @@ func (g *Guard) wake() {
 	}
 }
 
-// add tells the watchdog of a group that must not outlive the worker. It comes
-// before the process gets its input: one that reads that before it starts
-// others is watched from then on, and the kernel watches it until then.
+// add makes the watchdog watch a group. It is called before the process gets its input,
+// so that a process which reads its input before it starts others is always watched.
+// Until then the kernel watches it.
 func (g *Guard) add(pgid int) {
 	if len(g.argv) == 0 {
 		return
@@ -68,8 +68,7 @@ func (g *Guard) add(pgid int) {
 	}
 }
 
-// remove tells the watchdog that a group is gone, before its number can be
-// given to another one.
+// remove stops the watch of a group, before its number can be reused.
 func (g *Guard) remove(pgid int) {
 	if len(g.argv) == 0 {
 		return
@@ -82,7 +81,7 @@ func (g *Guard) remove(pgid int) {
 	}
 }
 
-// begin starts a watchdog and tells it all that is running.
+// begin starts a watchdog and makes it watch all running groups.
 func (g *Guard) begin() {
 	g.starts++
 	if err := g.spawn(); err != nil {
@@ -97,14 +96,14 @@ func (g *Guard) begin() {
 	}
 }
 
-// complain says that the watchdog is not there as it should be, and what that means.
+// complain logs that the watchdog does not work, and the consequence.
 func (g *Guard) complain(what string) {
 	g.log.Error("the watchdog "+what+"; without it, processes of hooks can outlive a killed worker",
 		"argv", g.argv, "starts", g.starts, "starts_at_most", guardStarts)
 }
 
-// spawn starts the watchdog in a session of its own, so that what a terminal
-// or a supervisor sends to the worker's group does not end it before its time.
+// spawn starts the watchdog in a session of its own, so that a signal to the worker's
+// group does not end it.
 func (g *Guard) spawn() error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -130,7 +129,7 @@ func (g *Guard) spawn() error {
 	return nil
 }
 
-// tell writes one line, and reports whether the watchdog could take it.
+// tell writes one line, and reports whether the watchdog accepted it.
 func (g *Guard) tell(verb byte, pgid int) bool {
 	line := append(strconv.AppendInt([]byte{verb}, int64(pgid), 10), '\n')
 	_ = g.pipe.SetWriteDeadline(time.Now().Add(guardWait))
@@ -138,7 +137,7 @@ func (g *Guard) tell(verb byte, pgid int) bool {
 	return err == nil
 }
 
-// drop ends a watchdog that does not read any more.
+// drop ends a watchdog that does not read.
 func (g *Guard) drop() {
 	if g.dog != nil {
 		g.complain("does not read")
@@ -146,8 +145,8 @@ func (g *Guard) drop() {
 	}
 }
 
-// end ends the watchdog. It is killed before its pipe is closed: to a living
-// one that would say that the worker is gone.
+// end ends the watchdog. It kills it before it closes its pipe, because a running
+// watchdog would take that for the worker's end.
 func (g *Guard) end() {
 	_ = g.dog.Kill()
 	_, _ = g.dog.Wait()
@@ -155,7 +154,7 @@ func (g *Guard) end() {
 	g.dog = nil
 }
 
-// Close ends the watchdog for good. By now it has nothing left to watch.
+// Close ends the watchdog. No process may be left to watch.
 func (g *Guard) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

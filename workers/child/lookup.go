@@ -11,23 +11,22 @@ import (
 	"syscall"
 )
 
-// A Lookup finds programs: in Dirs, in order, and names without a slash after
-// that in Path.
+// A Lookup finds programs: in Dirs, in order, and then names without a slash in Path.
 type Lookup struct {
 	Dirs []string
 	// Path is the worker's PATH.
 	Path string
-	// Read is the extension of files that need not be executable, because
-	// another program reads them; empty: all must be.
+	// Read is the extension of files that need not be executable, because an interpreter
+	// reads them; empty: all files must be.
 	Read string
 
-	seen []string // the places that were of no use, each with why
+	seen []string // unusable places, each with the reason
 }
 
-// A MissingError says where a program was looked for that is not there.
+// A MissingError lists the places without the program.
 type MissingError struct {
 	Name string
-	Seen []string // each with why it was of no use
+	Seen []string // each with the reason
 }
 
 func (e *MissingError) Error() string {
@@ -37,10 +36,9 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("there is no program %q: looked at %s", e.Name, strings.Join(e.Seen, ", "))
 }
 
-// Find returns the absolute path of the file that name means. In Dirs the
-// first file of that name decides, also if it cannot be run: the policy that
-// somebody put there must not be replaced by whatever else has its name. A
-// name that means no file is a [*MissingError].
+// Find returns the absolute path of the file that name means. In Dirs the first file of
+// that name counts, even if it cannot be run: a policy there must not be replaced by
+// another file of the same name. If there is no file, the error is a [*MissingError].
 func (l *Lookup) Find(name string) (string, error) {
 	if filepath.IsAbs(name) {
 		return name, l.usable(name)
@@ -65,9 +63,8 @@ func (l *Lookup) Find(name string) (string, error) {
 	return "", &MissingError{Name: name, Seen: l.seen}
 }
 
-// InPath looks through Path as a shell does, and returns nothing where name is
-// not there. A relative entry would mean another program in every folder, so
-// those are passed over.
+// InPath searches Path as a shell does, and returns an empty string if name is not found.
+// It skips relative entries, which would mean another program in every folder.
 func (l *Lookup) InPath(name string) string {
 	for _, dir := range filepath.SplitList(l.Path) {
 		if !filepath.IsAbs(dir) {
@@ -96,8 +93,8 @@ func (l *Lookup) reject(file string, err error) {
 	l.seen = append(l.seen, fmt.Sprintf("%s (%s)", file, why))
 }
 
-// Workdir is the folder that processes run in: the first one of Dirs that is
-// there, else nothing.
+// Workdir returns the folder that processes run in: the first existing folder of Dirs, or
+// an empty string.
 func (l *Lookup) Workdir() string {
 	for _, dir := range l.Dirs {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -107,7 +104,7 @@ func (l *Lookup) Workdir() string {
 	return ""
 }
 
-// usable says what is wrong with the file that a handler names.
+// usable returns what is wrong with the file of a handler.
 func (l *Lookup) usable(file string) error {
 	err := Executable(file)
 	switch {
@@ -125,7 +122,7 @@ func (l *Lookup) usable(file string) error {
 	return fmt.Errorf("starting %s: %w", file, err)
 }
 
-// Executable reports whether this process may run file, as the kernel judges.
+// Executable reports whether the kernel lets this process run file.
 func Executable(file string) error {
 	_, err := exec.LookPath(file)
 	if e, ok := errors.AsType[*exec.Error](err); ok {
@@ -134,7 +131,7 @@ func Executable(file string) error {
 	return err
 }
 
-// Absolute makes folders independent of where the worker was started.
+// Absolute makes folders independent of the worker's current folder.
 func Absolute(dirs []string) []string {
 	out := make([]string, 0, len(dirs))
 	for _, dir := range dirs {

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// KeptTail is how much a [Tail] keeps.
+	// KeptTail is the size of a [Tail].
 	KeptTail = 64 << 10
-	// lastWords is how much of a failed process's output its error tells.
+	// lastWords is how much of a failed process's output is in its error.
 	lastWords = 1 << 10
 )
 
@@ -24,13 +24,13 @@ func (t *Tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Bytes are what is kept.
+// Bytes returns the last bytes.
 func (t *Tail) Bytes() []byte {
 	return t.data[max(0, len(t.data)-KeptTail):]
 }
 
-// LastWords is the end of what a failed process wrote, from the start of a
-// line, as an addition to a sentence.
+// LastWords returns the end of a failed process's output, from the start of a line, as an
+// addition to a sentence.
 func LastWords(output []byte) string {
 	s := Readable(output)
 	if len(s) > lastWords {
@@ -46,15 +46,15 @@ func LastWords(output []byte) string {
 	return ": " + s
 }
 
-// Readable is output as text to show.
+// Readable returns output as text to show.
 func Readable(b []byte) string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(b), "\uFFFD"))
 }
 
-// OnlyReader keeps io.Copy from asking a file to do the copying.
+// OnlyReader hides a file's other methods, so that io.Copy does the copying.
 type OnlyReader struct{ io.Reader }
 
-// CloseAll closes files whose last words do not matter.
+// CloseAll closes files and ignores errors.
 func CloseAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close()

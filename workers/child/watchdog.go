@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// WatchdogArg is the only argument with which a program is asked to be a
-// watchdog: its main, before it does anything else, calls [WatchdogMain] then.
+// WatchdogArg is the only argument of a program that acts as a watchdog. Its main must
+// then call [WatchdogMain] before anything else.
 const WatchdogArg = "watchdog"
 
-// SelfWatchdog is the command line that makes this very program the watchdog,
-// for [NewGuard]; nil if it is not known where the program lies.
+// SelfWatchdog returns the command line that runs this program as the watchdog, for
+// [NewGuard]; nil if the program's path is unknown.
 func SelfWatchdog() []string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -23,20 +23,19 @@ func SelfWatchdog() []string {
 	return []string{exe, WatchdogArg}
 }
 
-// WatchdogMain is the watchdog: a process beside the worker that reads from
-// stdin which process groups the worker's processes lead. When stdin ends the
-// worker is gone, however that came, and it kills the groups that are left. The
-// kernel could do so only for the leaders themselves, not for what those have
-// started. It returns the exit code.
+// WatchdogMain runs the watchdog: a process beside the worker that reads from stdin which
+// process groups the worker's processes lead. When stdin ends, the worker has ended for
+// any reason, and the watchdog kills the remaining groups. The kernel could only kill the
+// leaders, not their descendants. It returns the exit code.
 func WatchdogMain(stdin io.Reader) int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	watch(stdin, func(pgid int) { _ = syscall.Kill(-pgid, syscall.SIGKILL) })
 	return 0
 }
 
-// watch keeps the books and kills what is left. A line is a plus or a minus
-// and the group's number; numbers that would mean more than one group (0, 1)
-// are passed over like any other junk.
+// watch tracks the groups and kills the remaining ones. A line is a plus or a minus and
+// the group's number. Numbers that mean several groups (0, 1), and malformed lines, are
+// skipped.
 func watch(stdin io.Reader, kill func(pgid int)) {
 	groups := make(map[int]struct{})
 	for lines := bufio.NewScanner(stdin); lines.Scan(); {

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// TestMain lets the test binary be the watchdog.
+// TestMain makes the test binary the watchdog if asked.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == WatchdogArg {
 		os.Exit(WatchdogMain(os.Stdin))
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// shell starts a line of shell that g watches over, and has it reaped.
+// shell starts a line of shell that g watches, and reaps it.
 func shell(t *testing.T, g *Guard, line string) *Process {
 	t.Helper()
 	p, err := Start(g, Spec{Argv: []string{"/bin/sh", "-c", line}, Env: []string{"PATH=/usr/bin:/bin"}, Files: []*os.File{nil, nil, nil}})
@@ -39,14 +39,14 @@ func shell(t *testing.T, g *Guard, line string) *Process {
 	return p
 }
 
-// dog is the watchdog that g has, if any.
+// dog returns g's watchdog, if there is one.
 func dog(g *Guard) *os.Process {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.dog
 }
 
-func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {
+func TestADeadWatchdogIsReplacedAndWatchesAllGroups(t *testing.T) {
 	g := NewGuard(SelfWatchdog(), slog.New(slog.DiscardHandler))
 	t.Cleanup(g.Close)
 	l := runnertest.NewLifeline(t)
@@ -60,8 +60,8 @@ func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {
 	for state(t, first.Pid) != "Z" { // until the kernel has closed its end
 		runtime.Gosched()
 	}
-	// The kernel closes the last end of the pipe when the last of its threads is
-	// gone, which may be after the process has ended: one process more or less.
+	// The kernel closes the last end of the pipe after the last thread has ended, which
+	// may be after the process ended, so one process more may be needed.
 	for range 20 {
 		shell(t, g, ":")
 		if now := dog(g); now != first && now != nil {
@@ -71,13 +71,13 @@ func TestADeadWatchdogIsReplacedAndToldWhatRuns(t *testing.T) {
 	if now := dog(g); now == first || now == nil {
 		t.Fatal("the watchdog was not replaced")
 	}
-	if err := g.pipe.Close(); err != nil { // as if the worker were gone
+	if err := g.pipe.Close(); err != nil { // as if the worker had ended
 		t.Fatal(err)
 	}
 	runnertest.Await(t, l.Gone(), "the process that the first watchdog knew to be killed by the second")
 }
 
-func TestAWatchdogThatEndsAtOnceIsNotStartedForEver(t *testing.T) {
+func TestAWatchdogThatEndsAtOnceIsRestartedALimitedNumberOfTimes(t *testing.T) {
 	for name, argv := range map[string][]string{"it is not there": {"/no/such/program"}, "it ends at once": {"/bin/true"}} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
@@ -93,7 +93,7 @@ func TestAWatchdogThatEndsAtOnceIsNotStartedForEver(t *testing.T) {
 	}
 }
 
-func TestWatchKillsWhatIsLeft(t *testing.T) {
+func TestTheWatchdogKillsTheRemainingGroups(t *testing.T) {
 	var killed []int
 	in := "+100\n+200\n-100\n+1\n+0\n+-5\n-\n\n+junk\n*300\n+400\n"
 	watch(strings.NewReader(in), func(pgid int) { killed = append(killed, pgid) })

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// handleWith runs one hook for one event with a runner of its own.
+// handleWith runs one hook for one event with its own runner.
 func handleWith(t *testing.T, h schema.Hook, e *schema.Event) (schema.Result, error) {
 	t.Helper()
 	r := New(Options{})

@@ -9,12 +9,12 @@ import (
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
-// environ is the part of a program's environment that is the same for every
-// call: name=value pairs of the worker.
+// environ is the part of a program's environment that is equal for all calls: name=value
+// pairs of the worker.
 type environ []string
 
-// newEnviron picks from the worker's environment what programs may see, and
-// leaves out what the event decides.
+// newEnviron selects variables from the worker's environment, without those that the
+// event decides.
 func newEnviron(all, names []string) (environ, error) {
 	env, err := child.Environ(all, names)
 	return slices.DeleteFunc(env, func(kv string) bool {
@@ -23,22 +23,21 @@ func newEnviron(all, names []string) (environ, error) {
 	}), err
 }
 
-// isFact reports whether the event decides what name is.
+// isFact reports whether the event decides the value of name.
 func isFact(name string) bool {
 	return slices.ContainsFunc(facts(new(schema.Event)), func(f fact) bool { return f.name == name }) ||
 		slices.Contains([]string{projectDir, traceParent, traceState}, name)
 }
 
 const (
-	// projectDir is where scripts for Claude Code find the agent's folder.
+	// projectDir is where scripts for Claude Code read the agent's folder.
 	projectDir = "CLAUDE_PROJECT_DIR"
-	// traceParent and traceState are where programs find their place in a trace, as
-	// OpenTelemetry has it for variables.
+	// traceParent and traceState are OpenTelemetry's variables for a position in a trace.
 	traceParent = "TRACEPARENT"
 	traceState  = "TRACESTATE"
 )
 
-// fact is a variable that comes from the event, or with it.
+// fact is a variable that comes from the event or its trace.
 type fact struct{ name, value string }
 
 func facts(e *schema.Event) []fact {
@@ -57,7 +56,8 @@ func facts(e *schema.Event) []fact {
 	}
 }
 
-// of is the whole environment of a call about e, at a place in a trace; nil: at none.
+// of returns the whole environment of a call about e, at a position in a trace; nil: not
+// traced.
 func (v environ) of(e *schema.Event, c *trace.Context) []string {
 	fs := facts(e)
 	if e.Cwd != "" {
@@ -77,8 +77,8 @@ func (v environ) of(e *schema.Event, c *trace.Context) []string {
 	return env
 }
 
-// fit makes s a value that a variable can hold. A NUL byte is replaced and not
-// taken out, so that no name becomes that of another tool.
+// fit makes s a valid value of a variable. A NUL byte is replaced and not removed, so
+// that no name turns into that of another tool.
 func fit(s string) string {
 	if len(s) > schema.MaxHeader {
 		s = strings.ToValidUTF8(s[:schema.MaxHeader], "")

@@ -24,7 +24,7 @@ type handler struct {
 	env    environ
 }
 
-// Handle runs the program once. It returns when the program's process is gone.
+// Handle runs the program once. It returns after the program's process has ended.
 func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, error) {
 	if err := h.runner.enter(ctx); err != nil {
 		return schema.Result{}, fmt.Errorf("%q %w", h.name, err)
@@ -45,7 +45,7 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 	return h.judge(ctx, e.HookType, p.finish(ctx, stdin))
 }
 
-// judge turns what a program did into its answer.
+// judge turns the end of a program into its answer.
 func (h *handler) judge(ctx context.Context, t schema.EventType, end ending) (schema.Result, error) {
 	switch {
 	case end.cause != nil:
@@ -68,7 +68,7 @@ func (h *handler) judge(ctx context.Context, t schema.EventType, end ending) (sc
 	}
 }
 
-// answer reads what a program printed before it exited with 0.
+// answer reads the output of a program that exited with 0.
 func (h *handler) answer(t schema.EventType, end ending) (schema.Result, error) {
 	out := bytes.TrimSpace(end.stdout)
 	if len(out) == 0 && end.held {
@@ -84,7 +84,7 @@ func (h *handler) answer(t schema.EventType, end ending) (schema.Result, error) 
 	return res, nil
 }
 
-// reason is why a program blocks: what it wrote to its standard error.
+// reason returns why a program blocks: its standard error.
 func (h *handler) reason(stderr []byte) string {
 	if s := child.Readable(stderr); s != "" {
 		return s
@@ -92,7 +92,7 @@ func (h *handler) reason(stderr []byte) string {
 	return fmt.Sprintf("blocked by the hook %q, which gave no reason", h.hook)
 }
 
-// note logs what a successful program wrote to its standard error.
+// note logs the standard error of a successful program.
 func (h *handler) note(ctx context.Context, stderr []byte) {
 	if len(stderr) > 0 && h.runner.log.Enabled(ctx, slog.LevelDebug) {
 		h.runner.log.DebugContext(ctx, "the hook wrote to its standard error", "hook", h.hook, "stderr", child.Readable(stderr))

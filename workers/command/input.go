@@ -9,17 +9,16 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// input is what a program reads: the event, and what scripts that were written
-// for Claude Code look for under other names.
+// input is the standard input of a program: the event, and members under the names of
+// Claude Code.
 type input struct {
 	HookEventName string `json:"hook_event_name"`
 	workers.Input
 	ToolResponse jsontext.Value `json:"tool_response,omitzero"`
 }
 
-// encode is the standard input of a call about e. It is made for each hook
-// anew: that costs a thousandth of starting a process, and a cache would have
-// to know when a rewrite makes it stale.
+// encode returns the standard input of a call about e. It is encoded for each hook, which
+// costs a thousandth of starting a process. A cache would have to detect rewrites.
 func encode(e *schema.Event) ([]byte, error) {
 	in, err := workers.NewInput(e)
 	var b []byte
@@ -32,7 +31,7 @@ func encode(e *schema.Event) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// claudeName is what Claude Code calls t, and t's own name where it has none.
+// claudeName returns Claude Code's name of t, or t's own name if it has none.
 func claudeName(t schema.EventType) string {
 	switch t {
 	case schema.ToolError:

@@ -41,7 +41,7 @@ func TestAProgramReadsTheEventAndItsClaudeCodeNames(t *testing.T) {
 	}
 }
 
-// MassGen's HookEvent always has these: a script that looks one up must not fail.
+// MassGen's HookEvent always has these members, and scripts read them without a check.
 func TestAProgramAlwaysReadsTheMembersOfAHookEvent(t *testing.T) {
 	b, err := encode(&schema.Event{HookType: schema.BeforeLLMCall, AgentID: "agent-1"})
 	if err != nil {
@@ -54,7 +54,7 @@ func TestAProgramAlwaysReadsTheMembersOfAHookEvent(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotUTF8ReachesAProgramAsUTF8(t *testing.T) {
+func TestInvalidUTF8ReachesAProgramAsUTF8(t *testing.T) {
 	e := runnertest.Event("B\xffsh")
 	e.ToolOutput = jsontext.Value("\"\xff\"")
 	b, err := encode(e)
@@ -66,7 +66,7 @@ func TestWhatIsNotUTF8ReachesAProgramAsUTF8(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentHoldsTheFactsAndWhatTheHookNames(t *testing.T) {
+func TestTheEnvironmentHasFactsAndNamedVariables(t *testing.T) {
 	worker := []string{
 		"PATH=/bin", "HOME=/root", "LANG=C", "SECRET=1", "TOKEN=a=b", "MASSGEN_TOOL_NAME=forged", "CLAUDE_PROJECT_DIR=forged", "EMPTY=",
 		"TRACEPARENT=forged", "TRACESTATE=forged",
@@ -98,7 +98,7 @@ func TestStrangeNamesDoNotBreakTheStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := runnertest.Event(tool)
 			e.SessionID, e.AgentID, e.OrchestratorID, e.Cwd = tool, tool, tool, tool
-			expect(t, line(`echo '{"decision":"allow"}'`), e, schema.Allowed())
+			expect(t, shellHook(`echo '{"decision":"allow"}'`), e, schema.Allowed())
 		})
 	}
 	if got := fit("Ba\x00sh"); got != "Ba\uFFFDsh" {

@@ -13,14 +13,14 @@ import (
 // themselves.
 const pythonScript = ".py"
 
-// lookup finds programs and what it takes to start them.
+// lookup finds programs and their command lines.
 type lookup struct{ child.Lookup }
 
 func newLookup(dirs []string, path string) *lookup {
 	return &lookup{child.Lookup{Dirs: dirs, Path: path, Read: pythonScript}}
 }
 
-// argv is the command line that h stands for.
+// argv returns the command line of h.
 func (l *lookup) argv(h schema.Hook) ([]string, error) {
 	for _, s := range append([]string{h.Handler}, h.Args...) {
 		if strings.ContainsRune(s, 0) {
@@ -44,8 +44,8 @@ func (l *lookup) argv(h schema.Hook) ([]string, error) {
 	return append(argv, h.Args...), nil
 }
 
-// shellArgv is the command line of a handler that is a line of shell. Its
-// arguments come after it as words of their own, which nobody has to quote.
+// shellArgv returns the command line of a handler that is a line of shell. Arguments
+// follow as separate words, which need no quotes.
 func shellArgv(h schema.Hook) ([]string, error) {
 	if err := child.Executable("/bin/sh"); err != nil {
 		return nil, fmt.Errorf("there is no shell at /bin/sh (%w); use a machine that has one, or remove shell: true", err)
@@ -56,7 +56,7 @@ func shellArgv(h schema.Hook) ([]string, error) {
 	return append([]string{"/bin/sh", "-c", h.Handler + ` "$@"`, "sh"}, h.Args...), nil
 }
 
-// hinted adds to the error about a program that is not there what to write instead.
+// hinted adds a hint to the error about a missing program.
 func hinted(err error) error {
 	missing, ok := errors.AsType[*child.MissingError](err)
 	switch {

@@ -46,7 +46,7 @@ func TestProgramsAreFoundInTheHookFoldersThenInPath(t *testing.T) {
 	}
 }
 
-func TestLoadErrorsSayWhereAndWhat(t *testing.T) {
+func TestLoadErrorsOfPrograms(t *testing.T) {
 	root := runnertest.Tree(t, map[string]string{
 		"a/plain.sh": script, "bin/plain.sh*": script, "a/dir/x": "", "a/empty.sh*": "", "a/windows.sh*": "#!/bin/sh\r\nexit 0\r\n",
 		"a/strange.sh*": "#!/no/such/shell\n", "a/env.sh*": "#!/usr/bin/env no-such-thing\n", "a/snake.py": "print()", "a/none.sh*": "#!\n",
@@ -99,7 +99,7 @@ func TestWithoutFoldersOnlyPathIsSearched(t *testing.T) {
 	}
 }
 
-func TestProgramsRunInTheFirstFolderThatIsThere(t *testing.T) {
+func TestProgramsRunInTheFirstExistingFolder(t *testing.T) {
 	root := runnertest.Tree(t, map[string]string{"hooks/pwd.sh*": "#!/bin/sh\npwd -P >&2\nexit 2\n"})
 	dir, err := filepath.EvalSymlinks(filepath.Join(root, "hooks"))
 	if err != nil {

@@ -15,17 +15,17 @@ type pipes struct {
 	in, out, err *os.File
 	got          *gathered
 	drained      chan struct{} // closed when both outputs have ended
-	flood        chan struct{} // closed when there is too much standard output
+	flood        chan struct{} // closed if there is too much standard output
 	writer       *sync.WaitGroup
 }
 
-// gathered is what a program wrote; readable once drained is closed.
+// gathered is a program's output. It is readable after drained is closed.
 type gathered struct {
 	stdout []byte
 	stderr child.Tail
 }
 
-// openPipes makes the pipes and returns the program's ends in their order.
+// openPipes makes the pipes and returns the program's ends in order.
 func openPipes() (p pipes, theirs []*os.File, err error) {
 	var ours []*os.File
 	for range 3 {
@@ -46,8 +46,8 @@ func openPipes() (p pipes, theirs []*os.File, err error) {
 	}, theirs, nil
 }
 
-// run feeds the program and gathers what it writes, until cut or the end. A
-// program that does not read its input, or not all of it, is in its right.
+// run writes the program's input and gathers its output, until cut or its end. A program
+// need not read its input.
 func (p *pipes) run(stdin []byte) {
 	p.writer.Go(func() {
 		_, _ = p.in.Write(stdin)
@@ -67,7 +67,7 @@ func (p *pipes) run(stdin []byte) {
 	}()
 }
 
-// cut ends run, whoever else may still hold the other ends.
+// cut ends run, even if other processes hold the other ends.
 func (p *pipes) cut() {
 	now := time.Now()
 	_ = p.in.SetWriteDeadline(now)
@@ -75,7 +75,7 @@ func (p *pipes) cut() {
 	_ = p.err.SetReadDeadline(now)
 }
 
-// result is what was written and whether that was too much. It comes after cut.
+// result returns the output and whether it was too much. Call it after cut.
 func (p *pipes) result() (stdout, stderr []byte, flooded bool) {
 	<-p.drained
 	p.writer.Wait()

@@ -10,12 +10,12 @@ import (
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
-// defaultGrace is how long a program that has exited is given to have its output
-// arrive through processes that it leaves behind, such as a `tee`.
+// defaultGrace is how long the output of an exited program may still arrive through
+// processes that it leaves behind, such as a `tee`.
 const defaultGrace = 500 * time.Millisecond
 
-// busyTries is how often a program is tried that somebody is just writing, each
-// time after twice the wait: an eighth of a second in all.
+// busyTries is how often a program that is being written is started, each time after
+// twice the wait: an eighth of a second in all.
 const busyTries = 8
 
 // process is a running program and the worker's ends of its streams.
@@ -25,20 +25,19 @@ type process struct {
 	pipes pipes
 }
 
-// ending is how a program ended and what it wrote.
+// ending is how a program ended, and its output.
 type ending struct {
 	state   *os.ProcessState
 	stdout  []byte
 	stderr  []byte
 	flooded bool  // it printed too much
-	held    bool  // something that outlived it kept its output open
+	held    bool  // a process that outlived it kept its output open
 	cause   error // why it was killed
-	err     error // why nothing is known of its end
+	err     error // why its end is unknown
 }
 
-// start starts the program of h. A program that is just being written ("text
-// file busy") is tried again for a moment: who saves a policy in place must
-// not switch it off by that.
+// start starts the program of h. If the file is being written ("text file busy"), start
+// tries again for a moment, so that saving a policy in place does not switch it off.
 func start(ctx context.Context, h *handler, env []string) (*process, error) {
 	for try := 1; ; try++ {
 		p, err := startOnce(h, env)
@@ -67,8 +66,8 @@ func startOnce(h *handler, env []string) (*process, error) {
 	return &process{Process: started, grace: h.runner.grace, pipes: ps}, nil
 }
 
-// finish hands the program its input and waits until it has ended, by itself
-// or because it had to be killed, and is reaped.
+// finish writes the program's input, waits until it has ended or must be killed, and
+// reaps it.
 func (p *process) finish(ctx context.Context, stdin []byte) (e ending) {
 	p.pipes.run(stdin)
 	select {
@@ -88,8 +87,8 @@ func (p *process) finish(ctx context.Context, stdin []byte) (e ending) {
 	return e
 }
 
-// drain waits for the rest of the output of a program that has exited, and
-// reports whether all of it came.
+// drain waits for the rest of the output of an exited program, and reports whether it is
+// complete.
 func (p *process) drain(ctx context.Context) bool {
 	select {
 	case <-p.pipes.drained:

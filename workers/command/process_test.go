@@ -17,8 +17,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// handleHeld runs a line of shell that holds a lifeline with all it starts, and
-// returns when everybody who held that is gone.
+// handleHeld runs a line of shell that holds a lifeline with all its processes, and
+// returns when all have ended.
 func handleHeld(t *testing.T, grace time.Duration, script string) (schema.Result, error) {
 	t.Helper()
 	l := runnertest.NewLifeline(t)
@@ -27,13 +27,13 @@ func handleHeld(t *testing.T, grace time.Duration, script string) (schema.Result
 	return res, err
 }
 
-// loadHeld loads a line of shell that finds the lifeline in $LIFE.
+// loadHeld loads a line of shell that reads the lifeline's path in $LIFE.
 func loadHeld(t *testing.T, l *runnertest.Lifeline, grace time.Duration, script string) workers.Handler {
 	t.Helper()
 	r := New(Options{Environ: []string{"PATH=/usr/bin:/bin", "LIFE=" + l.Path}})
 	r.grace = grace
 	t.Cleanup(func() { _ = r.Close() })
-	h := line(script)
+	h := shellHook(script)
 	h.Env = []string{"LIFE"}
 	handler, err := r.Load(h, workers.Site{})
 	if err != nil {
@@ -42,27 +42,27 @@ func loadHeld(t *testing.T, l *runnertest.Lifeline, grace time.Duration, script 
 	return handler
 }
 
-func TestWhatAProgramLeavesRunningIsKilled(t *testing.T) {
+func TestProcessesLeftBehindAreKilled(t *testing.T) {
 	res, err := handleHeld(t, runnertest.Patience, `tail -f /dev/null >/dev/null 2>&1 & echo '{"decision":"allow"}'`)
 	if err != nil || res.Decision != schema.Allow {
 		t.Errorf("answer %+v, error %v", res, err)
 	}
 }
 
-func TestAnAnswerCountsThoughSomethingKeepsTheOutputOpen(t *testing.T) {
+func TestAnAnswerCountsWhileAProcessKeepsTheOutputOpen(t *testing.T) {
 	res, err := handleHeld(t, 200*time.Millisecond, `tail -f /dev/null & echo '{"decision":"allow"}'`)
 	if err != nil || res.Decision != schema.Allow {
 		t.Errorf("answer %+v, error %v", res, err)
 	}
 }
 
-func TestNoOutputIsAnErrorWhileSomethingKeepsItOpen(t *testing.T) {
+func TestNoOutputIsAnErrorWhileAProcessKeepsItOpen(t *testing.T) {
 	if res, err := handleHeld(t, time.Millisecond, `tail -f /dev/null & :`); err == nil || !strings.Contains(err.Error(), "kept its standard output open") {
 		t.Errorf("answer %+v, error %v", res, err)
 	}
 }
 
-func TestTheAnswerMayComeThroughSomethingThatOutlivesTheProgram(t *testing.T) {
+func TestTheAnswerMayComeThroughAProcessThatOutlivesTheProgram(t *testing.T) {
 	res, err := handleHeld(t, runnertest.Patience, `( until case $(cat /proc/$$/stat) in *") Z "*) true;; *) false;; esac; do :; done; echo '{"decision":"deny"}' ) &
 exit 0`)
 	if err != nil || res.Decision != schema.Deny {
@@ -70,9 +70,9 @@ exit 0`)
 	}
 }
 
-// What is in a session of its own is killed at the deadline, also without a parent,
-// and does not hold up the call.
-func TestWhatLeftTheGroupEndsAtTheDeadline(t *testing.T) {
+// A process in a session of its own is killed at the deadline, even without a parent, and
+// does not delay the call.
+func TestProcessesOutsideTheGroupAreKilledAtTheDeadline(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("KILLING OTHER SESSIONS IS NOT TESTED: only Linux tells whose processes they are")
 	}
@@ -101,9 +101,9 @@ func TestWhatLeftTheGroupEndsAtTheDeadline(t *testing.T) {
 	}
 }
 
-// What an answered call has left in a session of its own goes on, also when
+// A process in a session of its own keeps running after an answered call, even when
 // another call is killed.
-func TestWhatAnAnsweredCallLeftInASessionGoesOn(t *testing.T) {
+func TestAProcessInASessionOutlivesAnAnsweredCall(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	end := l.Path + ".end"
 	if err := syscall.Mkfifo(end, 0o600); err != nil {
@@ -124,7 +124,7 @@ func TestWhatAnAnsweredCallLeftInASessionGoesOn(t *testing.T) {
 	runnertest.Await(t, l.Gone(), "what went on to end")
 }
 
-// readied lets the program answer once what it has left holds the lifeline.
+// readied lets the program answer after its child process holds the lifeline.
 func readied(t *testing.T, l *runnertest.Lifeline) context.Context {
 	t.Helper()
 	ready := l.Path + ".ready"
@@ -140,7 +140,7 @@ func readied(t *testing.T, l *runnertest.Lifeline) context.Context {
 	return t.Context()
 }
 
-func TestAProgramThatIsBeingWrittenIsTriedAgain(t *testing.T) {
+func TestAProgramThatIsBeingWrittenIsStartedLater(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{"policy*": "#!/bin/sh\necho '{\"decision\":\"allow\"}'\n"})
 	r := New(Options{})
 	defer r.Close()
@@ -165,7 +165,7 @@ func TestAProgramThatIsBeingWrittenIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAProgramThatWasTakenAwayIsAnError(t *testing.T) {
+func TestADeletedProgramIsAnError(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{"policy*": script})
 	r := New(Options{})
 	defer r.Close()

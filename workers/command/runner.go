@@ -16,11 +16,11 @@ import (
 
 // Options configure a [Runner].
 type Options struct {
-	// Logger; nil: slog's default. What successful programs write to their
-	// standard error goes there at debug level.
+	// Logger is the log; nil: slog's default. It gets the standard error of successful
+	// programs at debug level.
 	Logger *slog.Logger
-	// Watchdog is the command line of the watchdog over programs and what they
-	// start, see [child.SelfWatchdog]; empty: there is none.
+	// Watchdog is the command line of the watchdog over programs and their child
+	// processes, see [child.SelfWatchdog]; empty: no watchdog.
 	Watchdog []string
 	// Environ is the worker's environment in the form of os.Environ; nil means os.Environ.
 	Environ []string
@@ -38,13 +38,12 @@ type Runner struct {
 
 	mu      sync.Mutex
 	closed  bool           // guarded by mu
-	running sync.WaitGroup // added to only under mu while not closed
+	running sync.WaitGroup // incremented only under mu while not closed
 }
 
 var _ workers.Runner = (*Runner)(nil)
 
-// errClosed is the answer to calls that were made, or still ran, when the
-// runner was closed.
+// errClosed is the error of calls during and after Close.
 var errClosed = errors.New("the worker is stopping")
 
 // New returns a Runner. It starts no process before the first call.
@@ -75,8 +74,8 @@ func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	return &handler{runner: r, hook: h.Name, name: h.Handler, argv: argv, dir: l.Workdir(), env: env}, nil
 }
 
-// Close kills what is running, waits for it, and ends the watchdog. Calls that
-// come later are errors.
+// Close kills all running programs, waits for them, and ends the watchdog. Later calls
+// fail.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	r.closed = true
@@ -87,7 +86,7 @@ func (r *Runner) Close() error {
 	return nil
 }
 
-// enter counts a call, or refuses it.
+// enter counts a call, or rejects it.
 func (r *Runner) enter(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("was not started: %w", context.Cause(ctx))

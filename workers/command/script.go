@@ -11,12 +11,12 @@ import (
 	"github.com/hookfabric/hookfabric/workers/child"
 )
 
-// headSize is how much of a program is looked at to see what it is. Kernels
-// read no more of a first line.
+// headSize is how much of a program is read to find out what it is. Kernels read no more
+// of a first line.
 const headSize = 256
 
-// launch is the command line that starts file. Faults that would only show
-// when the first call comes, and would then be waved through, are found here.
+// launch returns the command line that starts file. It detects faults when the hook
+// loads, because at a call a failure policy might ignore them.
 func (l *lookup) launch(file string) ([]string, error) {
 	head, err := readHead(file)
 	switch {
@@ -36,10 +36,10 @@ func (l *lookup) launch(file string) ([]string, error) {
 	case filepath.Ext(file) == pythonScript:
 		return l.under("python3", file)
 	}
-	return []string{"/bin/sh", file}, nil // a script that does not say of what, as shells take it
+	return []string{"/bin/sh", file}, nil // a script without a first line for the kernel, which shells run themselves
 }
 
-// under is the command line that has the program named interpreter read file.
+// under returns the command line in which interpreter reads file.
 func (l *lookup) under(interpreter, file string) ([]string, error) {
 	in := child.Lookup{Path: l.Path}
 	found := in.InPath(interpreter)
@@ -49,7 +49,7 @@ func (l *lookup) under(interpreter, file string) ([]string, error) {
 	return []string{found, file}, nil
 }
 
-// interpreter checks the program that a script's first line names.
+// interpreter checks the program in a script's first line.
 func (l *lookup) interpreter(file string, head []byte) error {
 	line, _, _ := strings.Cut(string(head), "\n")
 	if strings.HasSuffix(line, "\r") {

@@ -11,8 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// TestMain lets the test binary be what the tests need as processes of their
-// own: the watchdog, and a worker to be killed.
+// TestMain makes the test binary run as other processes: the watchdog, and a worker that
+// a test kills.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == child.WatchdogArg {
 		os.Exit(child.WatchdogMain(os.Stdin))

@@ -15,8 +15,8 @@ import (
 
 const victimArg = "victim"
 
-// victim is a worker that runs a program that hangs, to be killed. One whose
-// program starts nothing else needs no watchdog.
+// victim is a worker that runs a hanging program, until a test kills it. A program
+// without child processes needs no watchdog.
 func victim(dir, program, lifeline string) {
 	opt := Options{Watchdog: child.SelfWatchdog()}
 	if program == "hangs-alone.sh" {
@@ -30,7 +30,7 @@ func victim(dir, program, lifeline string) {
 	os.Exit(1)
 }
 
-func TestProgramsAndWhatTheyStartedAreGoneWhenTheWorkerIsKilled(t *testing.T) {
+func TestProgramsAndTheirChildrenEndWithAKilledWorker(t *testing.T) {
 	for _, program := range []string{"hangs.sh", "hangs-alone.sh"} {
 		t.Run(program, func(t *testing.T) {
 			l := runnertest.NewLifeline(t)
@@ -51,7 +51,7 @@ func TestProgramsAndWhatTheyStartedAreGoneWhenTheWorkerIsKilled(t *testing.T) {
 	}
 }
 
-func TestAWatchdogThatDoesNotStartIsReportedAndHoldsUpNothing(t *testing.T) {
+func TestAMissingWatchdogIsReportedAndDelaysNothing(t *testing.T) {
 	for name, argv := range map[string][]string{"it is not there": {"/no/such/program"}, "it ends at once": {"/bin/true"}} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
@@ -69,7 +69,7 @@ func TestAWatchdogThatDoesNotStartIsReportedAndHoldsUpNothing(t *testing.T) {
 				t.Error(err)
 			}
 			if n := strings.Count(log.String(), "level=ERROR"); n > 10 {
-				t.Errorf("it was complained about %d times", n)
+				t.Errorf("it was reported %d times", n)
 			}
 		})
 	}

@@ -91,7 +91,7 @@ func (h *host) call(ctx context.Context, c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	v := newVigil(h, c)
+	v := newCallMonitor(h, c)
 	defer v.timer.Stop()
 	for {
 		select {

@@ -26,7 +26,7 @@ func whole() *schema.Event {
 	return e
 }
 
-func TestWhatAFunctionSeesOfItsEvent(t *testing.T) {
+func TestAFunctionReadsAllFieldsOfItsEvent(t *testing.T) {
 	r := newRunner(t, Options{})
 	bare := &schema.Event{HookType: schema.PreToolUse}
 	full := whole()
@@ -48,7 +48,7 @@ func TestWhatAFunctionSeesOfItsEvent(t *testing.T) {
 	}{
 		"every field is an attribute": {"attributes", full, `{"agent_id":"agent-1","cwd":"/home/dev/project",` + fields +
 			`"datetime.datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=datetime.timezone(datetime.timedelta(seconds=3600)))"` + tool},
-		"what an event does not have is None, or empty": {"attributes", bare, `{"agent_id":null,"cwd":null,"error":null,"event_id":"","history_ref":null,` +
+		"a missing field becomes None, or empty": {"attributes", bare, `{"agent_id":null,"cwd":null,"error":null,"event_id":"","history_ref":null,` +
 			`"hook_type":"PreToolUse","iteration":0,"labels":{},"message":null,"native":null,"orchestrator_id":"","prompt":null,"response":null,` +
 			`"runtime":null,"session_id":"","timestamp":"None","tool_args":null,"tool_input":{},"tool_kind":null,"tool_name":"","tool_output":null,"tool_use_id":null}`},
 		"an event is a mapping": {"mapping", full, `{"agent_id":"agent-1","cwd":"/home/dev/project",` + fields + `"2026-11-21T10:00:00.123456789+01:00"` + tool},
@@ -72,7 +72,7 @@ func TestWhatAFunctionSeesOfItsEvent(t *testing.T) {
 	}
 }
 
-func TestAnEventThatNestsDeepHarmsNoOtherCall(t *testing.T) {
+func TestADeeplyNestedEventDoesNotAffectOtherCalls(t *testing.T) {
 	deep := runnertest.Event("Bash")
 	deep.ToolInput = nested(5000)
 	h := load(t, newRunner(t, Options{}), hookOf("forms.nothing"), schema.PythonHosts{})
@@ -84,7 +84,7 @@ func TestAnEventThatNestsDeepHarmsNoOtherCall(t *testing.T) {
 	}
 }
 
-func TestNoEventIsOneThatAHookCanNotBeAskedAbout(t *testing.T) {
+func TestEveryEventReachesAHook(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{"policy.py": `
 def check(event):
     return {"decision": "deny", "reason": "seen", "updated_input": event.tool_input}
@@ -126,7 +126,7 @@ func nested(levels int) jsontext.Value {
 	return append(b, '}')
 }
 
-func TestTheLargestEventIsSeenWhole(t *testing.T) {
+func TestTheLargestEventIsComplete(t *testing.T) {
 	e := runnertest.Event("Bash")
 	text := strings.Repeat("x", schema.MaxEvent-1024)
 	e.ToolInput = jsontext.Value(`{"command":"` + text + `"}`)

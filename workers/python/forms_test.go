@@ -58,7 +58,7 @@ func reason(t testing.TB, h workers.Handler) string {
 	return res.Reason
 }
 
-func TestWhatAFunctionReturnsIsItsAnswer(t *testing.T) {
+func TestAnswersOfFunctions(t *testing.T) {
 	r := newRunner(t, Options{})
 	for handler, c := range map[string]struct {
 		says  string
@@ -71,7 +71,7 @@ func TestWhatAFunctionReturnsIsItsAnswer(t *testing.T) {
 		"massgen_dict":  {says: "MassGen's form is understood", want: schema.Denied("no")},
 		"claude":        {says: "Claude Code's form is understood", want: schema.Asked("sure?")},
 		"asks":          {says: "a HookResult is an answer", want: schema.Asked("sure?")},
-		"disallows":     {says: "allowed=False is a deny, whatever the decision", want: schema.Denied("no")},
+		"disallows":     {says: "allowed=False is a deny with any decision", want: schema.Denied("no")},
 		"finds_nothing": {says: "allowed=None is a deny", want: schema.Denied("no")},
 		"finds":         {says: "what counts as true is allowed", want: schema.Allowed()},
 		"modifies":      {says: "modified_args beats updated_input", want: schema.Result{Decision: schema.Allow, UpdatedInput: jsontext.Value(`{"command":"new"}`)}},
@@ -106,7 +106,7 @@ func TestWhatAFunctionReturnsIsItsAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoAnswerIsAnErrorAndHarmsNoOtherCall(t *testing.T) {
+func TestAnInvalidAnswerIsAnErrorOfItsCallOnly(t *testing.T) {
 	r := newRunner(t, Options{})
 	good := load(t, r, hookOf("forms.canonical"), schema.PythonHosts{})
 	for handler, c := range map[string]struct{ says, want string }{
@@ -120,15 +120,15 @@ func TestWhatIsNoAnswerIsAnErrorAndHarmsNoOtherCall(t *testing.T) {
 		"allows_with_a_date": {"what is not JSON takes an allow with it", "not JSON: Object of type date"},
 		"circular":           {"what holds itself is not JSON", "not JSON: Circular reference"},
 		"twice":              {"two names that JSON cannot tell apart are an error", `"1"`},
-		"raises":             {"an exception is told", "raised ValueError: the tool Bash is odd"},
-		"raises_later":       {"an exception of a coroutine is told", "raised ValueError: later"},
+		"raises":             {"an exception is reported", "raised ValueError: the tool Bash is odd"},
+		"raises_later":       {"an exception of a coroutine is reported", "raised ValueError: later"},
 		"exits":              {"sys.exit is an exception", "raised SystemExit: 3"},
 		"exits_later":        {"sys.exit in a coroutine is an exception", "raised SystemExit: 3"},
 		"interrupted":        {"KeyboardInterrupt is an exception", "raised KeyboardInterrupt"},
 		"unspeakable":        {"an exception without words is one", "raised Unspeakable"},
 		"recurses":           {"too deep a recursion is an exception", "raised RecursionError"},
-		"vanishes":           {"a process that ends is told without what it printed, which may be about somebody else", "exited with code 7"},
-		"crashes":            {"a crash is told with its signal", "ended by a signal (signal: segmentation fault"},
+		"vanishes":           {"the end of a process is reported without its output, which may be about another agent", "exited with code 7"},
+		"crashes":            {"a crash is reported with its signal", "ended by a signal (signal: segmentation fault"},
 	} {
 		for mode, hook := range map[string]schema.Hook{"alone": hookOf("forms." + handler), "shared": sharing("forms." + handler)} {
 			t.Run(c.says+", "+mode, func(t *testing.T) {
@@ -140,17 +140,17 @@ func TestWhatIsNoAnswerIsAnErrorAndHarmsNoOtherCall(t *testing.T) {
 					t.Errorf("the error is %q, want %q in it", text, c.want)
 				}
 				if strings.Contains(err.Error(), "the last words") {
-					t.Errorf("the error tells what was printed: %v", err)
+					t.Errorf("the error contains the output: %v", err)
 				}
 				if got := reason(t, good); got != "no" {
-					t.Errorf("another hook then said %q", got)
+					t.Errorf("another hook then answered %q", got)
 				}
 			})
 		}
 	}
 }
 
-func TestARefusalStandsThoughTheRestOfItCanNotBePassedOn(t *testing.T) {
+func TestARefusalStandsWithInvalidParts(t *testing.T) {
 	r := newRunner(t, Options{})
 	const notJSON = "answered with something that is not JSON: Object of type %s is not JSON serializable"
 	for handler, c := range map[string]struct{ says, reason, error string }{
@@ -169,7 +169,7 @@ func TestARefusalStandsThoughTheRestOfItCanNotBePassedOn(t *testing.T) {
 	}
 }
 
-func TestAnUnknownDecisionIsNoAllow(t *testing.T) {
+func TestAnUnknownDecisionDoesNotAllow(t *testing.T) {
 	got, err := handle(t, load(t, newRunner(t, Options{}), hookOf("forms.unknown_decision"), schema.PythonHosts{}), runnertest.Event("Bash"))
 	if err != nil || got.Decision != "DENY" {
 		t.Errorf("answer %+v, error %v; the fold must see the word as it is, to refuse it", got, err)

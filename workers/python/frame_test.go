@@ -15,20 +15,20 @@ func FuzzReadFrame(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
 	f.Add([]byte{0, 0, 0, 9, 0, 0, 0, 1, 'x'})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, rest := bufio.NewReader(bytes.NewReader(data)), data
+		r, startBackoff := bufio.NewReader(bytes.NewReader(data)), data
 		for {
 			number, body, err := readFrame(r)
 			if err != nil {
-				if errors.Is(err, io.EOF) && len(rest) > 0 {
-					t.Errorf("%d bytes before the end were no frame and no error", len(rest))
+				if errors.Is(err, io.EOF) && len(startBackoff) > 0 {
+					t.Errorf("%d bytes before the end were no frame and no error", len(startBackoff))
 				}
 				return
 			}
 			again := frame(number, body)
-			if !bytes.HasPrefix(rest, again) {
+			if !bytes.HasPrefix(startBackoff, again) {
 				t.Fatalf("read %d bytes that are not those written", len(again))
 			}
-			rest = rest[len(again):]
+			startBackoff = startBackoff[len(again):]
 		}
 	})
 }

@@ -33,18 +33,18 @@ func (p *pool) load(handler string) (*function, error) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), p.runner.wait.loading)
 	defer cancel()
-	if err := p.bring(ctx, f); err != nil {
+	if err := p.importFunction(ctx, f); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.functions = append(p.functions, f)
-	p.teach()
+	p.importInIdleHosts()
 	return f, nil
 }
 
-// bring lets a host import f. If the host ended before, it tries another one.
-func (p *pool) bring(ctx context.Context, f *function) error {
+// importFunction lets a host import f. If the host ended before, it tries another one.
+func (p *pool) importFunction(ctx context.Context, f *function) error {
 	for try := 1; ; try++ {
 		c := &call{function: f, alone: true}
 		h, err := p.take(ctx, c)
@@ -68,15 +68,15 @@ func (p *pool) forget(f *function) {
 	}
 }
 
-// teach lets idle hosts import functions that they lack, so that calls do not wait for
+// importInIdleHosts lets idle hosts import functions that they lack, so that calls do not wait for
 // imports.
-func (p *pool) teach() {
+func (p *pool) importInIdleHosts() {
 	for _, h := range p.hosts {
-		if p.closed || !h.idle() || len(h.ignorant(p.functions)) == 0 {
+		if p.closed || !h.idle() || len(h.missing(p.functions)) == 0 {
 			continue
 		}
 		h.alone = true
-		fs := h.ignorant(p.functions)
+		fs := h.missing(p.functions)
 		p.running.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), p.runner.wait.loading)
 			defer cancel()
@@ -90,8 +90,8 @@ func (p *pool) teach() {
 	}
 }
 
-// ignorant returns the functions that s has not imported.
-func (s *seat) ignorant(fs []*function) (unknown []*function) {
+// missing returns the functions that s has not imported.
+func (s *seat) missing(fs []*function) (unknown []*function) {
 	for _, f := range fs {
 		if !s.knows[f.number] {
 			unknown = append(unknown, f)
@@ -120,12 +120,12 @@ func (h *host) load(ctx context.Context, f *function) error {
 		return errors.New(a.Error)
 	}
 	if err == nil {
-		h.pool.learnt(h, f, a.Async)
+		h.pool.setImported(h, f, a.Async)
 	}
 	return err
 }
 
-func (p *pool) learnt(h *host, f *function, async bool) {
+func (p *pool) setImported(h *host, f *function, async bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h.knows[f.number] = true

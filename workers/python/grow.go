@@ -10,11 +10,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxRest is the longest pause after a host that could not be started.
-const maxRest = 10 * time.Second
+// maxStartBackoff is the longest pause after a host that could not be started.
+const maxStartBackoff = 10 * time.Second
 
-// rest is the pause after hosts that could not be started.
-type rest struct {
+// startBackoff is the pause after hosts that could not be started.
+type startBackoff struct {
 	until    time.Time
 	failures int
 	why      error
@@ -23,7 +23,7 @@ type rest struct {
 // grow starts hosts until the configured number is not slow, and until there are as many
 // as recently, within the limits of the site.
 func (p *pool) grow() {
-	for !p.closed && p.scarce() && time.Now().After(p.rest.until) {
+	for !p.closed && p.scarce() && time.Now().After(p.startBackoff.until) {
 		h := newHost(p)
 		p.hosts = append(p.hosts, h)
 		p.running.Go(func() { p.run(h) })
@@ -110,14 +110,14 @@ func (h *host) begin(functions []*function) (map[uint32]bool, error) {
 func (p *pool) open(h *host, known map[uint32]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rest = rest{}
+	p.startBackoff = startBackoff{}
 	h.ready, h.knows = true, known
 	if p.closed {
 		h.stop(errClosed)
 		return
 	}
 	p.seatWaiting()
-	p.teach()
+	p.importInIdleHosts()
 	p.trim()
 }
 
@@ -129,8 +129,8 @@ func (p *pool) gone(h *host, failed error) {
 	p.remove(h)
 	if failed != nil && !p.closed {
 		p.runner.log.Error("python host could not be started", "interpreter", p.site.interpreter, "error", failed)
-		pause := min(100*time.Millisecond<<min(p.rest.failures, 10), maxRest)
-		p.rest = rest{until: time.Now().Add(pause), failures: p.rest.failures + 1, why: failed}
+		pause := min(100*time.Millisecond<<min(p.startBackoff.failures, 10), maxStartBackoff)
+		p.startBackoff = startBackoff{until: time.Now().Add(pause), failures: p.startBackoff.failures + 1, why: failed}
 		time.AfterFunc(pause, p.regrow)
 	}
 	p.grow()
@@ -155,7 +155,7 @@ func (p *pool) slow(h *host) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h.slow = true
-	p.peak = max(p.peak, min(p.site.limits.Hosts+p.held(), p.site.most()))
+	p.peak = max(p.peak, min(p.site.limits.Hosts+p.countSlow(), p.site.most()))
 	p.grow()
 	if !p.sweeping && !p.closed {
 		p.sweeping = true
@@ -163,14 +163,14 @@ func (p *pool) slow(h *host) {
 	}
 }
 
-// held counts the slow hosts.
-func (p *pool) held() int { return p.count(func(h *host) bool { return h.slow }) }
+// countSlow counts the slow hosts.
+func (p *pool) countSlow() int { return p.count(func(h *host) bool { return h.slow }) }
 
 // sweep lowers the number of hosts to keep to the current need.
 func (p *pool) sweep() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.peak = p.site.limits.Hosts + p.held()
+	p.peak = p.site.limits.Hosts + p.countSlow()
 	p.trim()
 	if p.sweeping = p.current() > p.site.limits.Hosts && !p.closed; p.sweeping {
 		time.AfterFunc(p.runner.wait.linger, p.sweep)

@@ -31,7 +31,7 @@ type host struct {
 	waiting map[uint32]chan answer // by request; nil when the host is lost
 	number  uint32                 // of the last request
 	cause   error                  // why it was stopped
-	left    bool                   // the pool told it to leave
+	left    bool                   // the pool asked it to leave
 	reaped  bool
 	called  bool // it has seen events
 
@@ -103,11 +103,11 @@ func openPipes() (ours, theirs []*os.File, err error) {
 // live follows the host until it has ended, and then fails all waiting requests.
 func (h *host) live() {
 	defer close(h.done)
-	var said child.Tail
+	var tail child.Tail
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		_, _ = io.Copy(io.MultiWriter(&said, printer{h}), child.OnlyReader{Reader: h.output})
+		_, _ = io.Copy(io.MultiWriter(&tail, printer{h}), child.OnlyReader{Reader: h.output})
 	}()
 	err := h.listen()
 	h.stop(err)
@@ -119,7 +119,7 @@ func (h *host) live() {
 	_ = h.output.SetReadDeadline(time.Now().Add(exitWait)) // for what has left the group
 	<-printed
 	child.CloseAll([]*os.File{h.orders, h.answers, h.output})
-	h.lose(h.story(state, said.Bytes()))
+	h.lose(h.exitReason(state, tail.Bytes()))
 }
 
 // listen delivers answers to their requests, until the host ends (nil) or writes
@@ -190,15 +190,15 @@ func (h *host) lose(why error) {
 	h.waiting, h.cause = nil, why
 }
 
-// story says why a host ended. It includes the host's last output only if the host has
+// exitReason says why a host ended. It includes the host's last output only if the host has
 // served no call, because another agent must not see the output of a call. A host that
 // was killed may have ended by itself before.
-func (h *host) story(state *os.ProcessState, said []byte) error {
+func (h *host) exitReason(state *os.ProcessState, output []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	words := ""
 	if !h.called {
-		words = child.LastWords(said)
+		words = child.LastWords(output)
 	}
 	switch {
 	case h.cause != nil && (state == nil || state.ExitCode() < 0):
@@ -211,7 +211,7 @@ func (h *host) story(state *os.ProcessState, said []byte) error {
 	return fmt.Errorf("its host process exited with code %d%s", state.ExitCode(), words)
 }
 
-// unexpected returns why the host ended, or nil if the pool told it to leave.
+// unexpected returns why the host ended, or nil if the pool asked it to leave.
 func (h *host) unexpected() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,7 +26,7 @@ func victim(dir, lifeline string) {
 	os.Exit(1)
 }
 
-func TestHostsAndWhatTheyStartedAreGoneWhenTheWorkerIsKilled(t *testing.T) {
+func TestHostsAndTheirChildrenEndWithAKilledWorker(t *testing.T) {
 	needPython(t)
 	l := runnertest.NewLifeline(t)
 	p, err := os.StartProcess("/proc/self/exe", []string{"worker", victimArg, testdata(t)[0], l.Path},

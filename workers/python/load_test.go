@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-func TestLoadErrorsSayWhatAndWhere(t *testing.T) {
+func TestLoadErrorsOfFunctions(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{
 		"good.py": "number = 5\ndef check(event): pass\n", "pkg/__init__.py": "", "pkg/hooks.py": "def check(event): pass\n",
 		"syntax.py": "def check(event:\n", "needs.py": "import no_such_library\ndef check(event): pass\n",
@@ -57,7 +57,7 @@ func TestLoadErrorsSayWhatAndWhere(t *testing.T) {
 	}
 }
 
-func TestAModuleThatHangsAtImportIsALoadErrorAndHoldsUpNoOther(t *testing.T) {
+func TestAHangingImportIsALoadErrorAndDelaysNoOther(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{"hangs.py": "import threading\nthreading.Event().wait()\n", "good.py": "def check(event): pass\n"})
 	r := newRunner(t, Options{})
 	r.wait.loading = 4 * time.Second
@@ -89,7 +89,7 @@ func TestTheTracebackOfALoadErrorIsLogged(t *testing.T) {
 	}
 }
 
-func TestInterpretersThatAreNoneAreLoadErrors(t *testing.T) {
+func TestInvalidInterpretersAreLoadErrors(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{
 		"good.py": "def check(event): pass\n", "old*": "#!/bin/sh\necho 'this is Python 3.8; hooks need 3.9 or later' >&2\nexit 1\n",
 		"silent*": "#!/bin/sh\nexit 0\n", "talks*": "#!/bin/sh\necho 'Hello, world!' >&4\nexec cat <&3\n", "plain": "",
@@ -109,7 +109,7 @@ func TestInterpretersThatAreNoneAreLoadErrors(t *testing.T) {
 	}
 }
 
-func TestAWorkerWithoutPythonSaysSo(t *testing.T) {
+func TestAWorkerWithoutPythonReportsIt(t *testing.T) {
 	r := New(Options{Environ: []string{"PATH=" + t.TempDir()}})
 	defer r.Close()
 	_, err := r.Load(hookOf("good.check"), workers.Site{Dirs: testdata(t)})
@@ -118,7 +118,7 @@ func TestAWorkerWithoutPythonSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheFirstFolderThatHasAModuleDecides(t *testing.T) {
+func TestTheFirstFolderWithAModuleCounts(t *testing.T) {
 	say := func(s string) string { return "def check(event): return {'reason': '" + s + "'}\n" }
 	dir := runnertest.Tree(t, map[string]string{"a/both.py": say("a"), "b/both.py": say("b"), "b/second.py": say("b"), "a/json.py": say("shadow")})
 	r := newRunner(t, Options{})
@@ -144,7 +144,7 @@ func TestTheFolderOfTheWorkerIsNotSearched(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentIsWhatTheHookMaySee(t *testing.T) {
+func TestTheEnvironmentHasOnlyNamedVariables(t *testing.T) {
 	elsewhere := runnertest.Tree(t, map[string]string{"elsewhere.py": "def check(event): pass\n"})
 	dir := runnertest.Tree(t, map[string]string{"env.py": "import os\ndef check(event): return {'reason': ' '.join(n for n in ('HOME', 'TOKEN', 'SECRET', 'PYTHONPATH') if n in os.environ)}\n"})
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "TOKEN=t", "SECRET=s", "PYTHONPATH=" + elsewhere}

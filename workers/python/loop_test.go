@@ -24,7 +24,7 @@ func judged(t *testing.T, r *Runner, e *schema.Event, hooks ...schema.Hook) sche
 	return runnertest.Judge(t, r, testdata(t), e, hooks...)
 }
 
-func TestWhatBecomesOfAConditionUnderBothPolicies(t *testing.T) {
+func TestConditionsUnderBothPolicies(t *testing.T) {
 	r := newRunner(t, silent())
 	const counts = "its condition raised %s, and counts as true"
 	raised := []string{fmt.Sprintf(counts, "ValueError: no database")}
@@ -45,7 +45,7 @@ func TestWhatBecomesOfAConditionUnderBothPolicies(t *testing.T) {
 					h := sharing("loop." + handler)
 					h.FailClosed = failClosed
 					v := judged(t, r, runnertest.Event("Bash"), h)
-					if v.Decision != want || !runnertest.Told(v.HookErrors, c.errors) {
+					if v.Decision != want || !runnertest.Match(v.HookErrors, c.errors) {
 						t.Errorf("decision %q, errors %q; want %q, %q", v.Decision, v.HookErrors, want, c.errors)
 					}
 				})
@@ -65,7 +65,7 @@ func TestAConditionHasTheHooksTimeUnderBothPolicies(t *testing.T) {
 				h := sharing("loop." + handler)
 				h.FailClosed, h.Timeout = failClosed, schema.Duration(300*time.Millisecond)
 				v := judged(t, r, runnertest.Event("Bash"), h)
-				if v.Decision != want || !runnertest.Told(v.HookErrors, []string{says}) || v.ExecutedHooks[0].Outcome != schema.Deadline {
+				if v.Decision != want || !runnertest.Match(v.HookErrors, []string{says}) || v.ExecutedHooks[0].Outcome != schema.Deadline {
 					t.Errorf("%+v", v)
 				}
 			})
@@ -80,7 +80,7 @@ func TestACoroutineConditionIsCancelledAndItsHostLivesOn(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
 	r.wait.grace = runnertest.Patience // none is killed for being slow to end
-	hook = later(hook)
+	hook = asCoroutine(hook)
 	p := load(t, r, hook, oneHost())
 	hook.Handler = "loop.told_says_later"
 	h := load(t, r, hook, oneHost())
@@ -97,7 +97,7 @@ func TestACoroutineConditionIsCancelledAndItsHostLivesOn(t *testing.T) {
 	}
 }
 
-func TestWhereAConditionCanStand(t *testing.T) {
+func TestConditionsOfAllKindsOfCallables(t *testing.T) {
 	r := newRunner(t, silent())
 	for handler, c := range map[string]struct {
 		tool, reason string
@@ -116,7 +116,7 @@ func TestWhereAConditionCanStand(t *testing.T) {
 	} {
 		t.Run(handler, func(t *testing.T) {
 			v := judged(t, r, runnertest.Event(c.tool), hookOf("loop."+handler))
-			if v.Reason != c.reason || !runnertest.Told(v.HookErrors, c.errors) {
+			if v.Reason != c.reason || !runnertest.Match(v.HookErrors, c.errors) {
 				t.Errorf("reason %q, errors %q", v.Reason, v.HookErrors)
 			}
 			if strings.HasPrefix(handler, "policy") {
@@ -132,7 +132,7 @@ func TestWhereAConditionCanStand(t *testing.T) {
 	}
 }
 
-func TestAHookPutTogetherFailsAsOneUnderBothPolicies(t *testing.T) {
+func TestFailingPartsOfAHookUnderBothPolicies(t *testing.T) {
 	r := newRunner(t, silent())
 	e := runnertest.Event("")
 	e.HookType, e.Message = schema.AfterLLMCall, jsontext.Value(`"hello"`)
@@ -149,7 +149,7 @@ func TestAHookPutTogetherFailsAsOneUnderBothPolicies(t *testing.T) {
 						h := hookOf("loop." + part + "_" + word)
 						h.FailClosed = failClosed
 						v := judged(t, r, e, h)
-						if v.Decision != want || len(v.Effects) > 0 || v.Value != nil || !runnertest.Told(v.HookErrors, []string{says}) {
+						if v.Decision != want || len(v.Effects) > 0 || v.Value != nil || !runnertest.Match(v.HookErrors, []string{says}) {
 							t.Errorf("%+v", v)
 						}
 					})

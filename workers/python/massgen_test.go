@@ -44,7 +44,7 @@ func TestAModuleWrittenForMassGenRunsUnchanged(t *testing.T) {
 	}
 }
 
-func TestEveryNameOfMassGensGuidesIsThere(t *testing.T) {
+func TestTheStandInHasEveryNameOfMassGensGuides(t *testing.T) {
 	r := newRunner(t, Options{})
 	remove := runnertest.Event("Delete")
 	done := runnertest.Event("mcp__plan__update_task_status")
@@ -67,11 +67,11 @@ func TestEveryNameOfMassGensGuidesIsThere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := got.Reason
+			texts := got.Reason
 			for _, in := range got.Injections {
-				said += in.Content
+				texts += in.Content
 			}
-			if got.Decision != c.decision || !strings.Contains(said, c.says) {
+			if got.Decision != c.decision || !strings.Contains(texts, c.says) {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -107,7 +107,7 @@ func loadFrom(t *testing.T, r *Runner, handler, dir string) workers.Handler {
 	return h
 }
 
-func TestMassGenItselfIsUsedWhereItIsInstalled(t *testing.T) {
+func TestAnInstalledMassGenReplacesTheStandIn(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{
 		"massgen/__init__.py": "", "massgen/mcp_tools/__init__.py": "",
 		"massgen/mcp_tools/hooks.py": "class HookResult:\n    allowed = False\n    def to_dict(self): return {'allowed': False, 'reason': 'the real one'}\n",

@@ -14,15 +14,15 @@ type pool struct {
 	users   int            // handlers; guarded by Runner.mu
 	running sync.WaitGroup // of hosts, added to only under mu while not closed
 
-	mu        sync.Mutex // guards what follows and the seats of the hosts
-	closed    bool
-	hosts     []*host // the oldest first
-	waiting   []*waiter
-	functions []*function
-	numbers   uint32 // of the last function
-	rest      rest
-	peak      int // the recent number of hosts, slow ones included
-	sweeping  bool
+	mu           sync.Mutex // guards what follows and the seats of the hosts
+	closed       bool
+	hosts        []*host // the oldest first
+	waiting      []*waiter
+	functions    []*function
+	numbers      uint32 // of the last function
+	startBackoff startBackoff
+	peak         int // the recent number of hosts, slow ones included
+	sweeping     bool
 }
 
 // seat is the pool's state of one host.
@@ -86,7 +86,7 @@ func (p *pool) failure() error {
 	if p.closed {
 		return errClosed
 	}
-	return p.rest.why
+	return p.startBackoff.why
 }
 
 // abandon takes w out of the queue, or gives its host back.

@@ -111,7 +111,7 @@ func TestHostsAreAddedWhileCallsHangAndLeaveAfterwards(t *testing.T) {
 	var failed []<-chan error
 	for n := range p.site.most() {
 		failed = append(failed, goes(ctx, t, h, "hangs"))
-		until(t, p, "one more host is held up", func() bool { return p.held() == n+1 })
+		until(t, p, "one more host is held up", func() bool { return p.countSlow() == n+1 })
 	}
 	short, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
@@ -140,7 +140,7 @@ func TestHostsAreAddedWhileCallsHangAndLeaveAfterwards(t *testing.T) {
 func TestCoroutinesShareAHost(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
-	h := load(t, r, later(hook), oneHost())
+	h := load(t, r, asCoroutine(hook), oneHost())
 	says(t, h, "answers")
 	var meeting sync.WaitGroup
 	for range 16 {
@@ -176,7 +176,7 @@ func TestAHostThatDiedIdleIsReplaced(t *testing.T) {
 	}
 }
 
-func TestAFunctionIsLoadedThoughItsHostWasGoneBefore(t *testing.T) {
+func TestAFunctionIsLoadedWhenItsHostHasEnded(t *testing.T) {
 	r := newRunner(t, Options{Logger: slog.New(slog.DiscardHandler)})
 	h := load(t, r, hookOf("forms.pid"), oneHost())
 	p := h.(*handler).pool
@@ -187,12 +187,12 @@ func TestAFunctionIsLoadedThoughItsHostWasGoneBefore(t *testing.T) {
 	runnertest.Await(t, dead.done, "the host to be gone")
 	reason(t, h) // by the next one
 	p.mu.Lock()
-	p.hosts = append([]*host{dead}, p.hosts...) // as if nobody had noticed
+	p.hosts = append([]*host{dead}, p.hosts...) // as if its end were not detected yet
 	p.mu.Unlock()
 	load(t, r, hookOf("forms.canonical"), oneHost())
 }
 
-func TestAFunctionThatCanNotBeImportedAgainIsALoadError(t *testing.T) {
+func TestAFunctionThatCannotBeImportedAgainIsALoadError(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{"policy.py": "import os\ndef check(event): os._exit(1)\n"})
 	r := newRunner(t, Options{Environ: append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), Logger: slog.New(slog.DiscardHandler)})
 	hook := hookOf("policy.check")
@@ -213,7 +213,7 @@ func TestAFunctionThatCanNotBeImportedAgainIsALoadError(t *testing.T) {
 	}
 }
 
-func TestAnInterpreterThatIsTakenAwayIsAnErrorAndNotTriedWithoutAPause(t *testing.T) {
+func TestAMissingInterpreterIsRetriedWithPauses(t *testing.T) {
 	needPython(t)
 	real, err := newSite(os.Environ(), schema.Hook{}, workers.Site{})
 	if err != nil {
@@ -233,12 +233,12 @@ func TestAnInterpreterThatIsTakenAwayIsAnErrorAndNotTriedWithoutAPause(t *testin
 	}
 	p := h.(*handler).pool
 	_, first := handle(t, h, runnertest.Event("Bash"))
-	until(t, p, "a start has failed", func() bool { return p.rest.failures > 0 })
+	until(t, p, "a start has failed", func() bool { return p.startBackoff.failures > 0 })
 	_, second := handle(t, h, runnertest.Event("Bash"))
 	if first == nil || second == nil || !strings.Contains(second.Error(), "python could not be started") {
 		t.Errorf("errors %v; %v", first, second)
 	}
-	if n := p.rest.failures; n > 5 {
+	if n := p.startBackoff.failures; n > 5 {
 		t.Errorf("it was tried %d times", n)
 	}
 }

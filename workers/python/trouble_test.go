@@ -32,8 +32,8 @@ func lively(t *testing.T, l *runnertest.Lifeline, opt Options) (*Runner, schema.
 	return newRunner(t, opt), hook
 }
 
-// later returns hook as a coroutine function whose calls share a host.
-func later(hook schema.Hook) schema.Hook {
+// asCoroutine returns hook as a coroutine function whose calls share a host.
+func asCoroutine(hook schema.Hook) schema.Hook {
 	hook.Handler, hook.Idempotent = "trouble.told_later", true
 	return hook
 }
@@ -74,7 +74,7 @@ func says(t *testing.T, h workers.Handler, tool string) string {
 	return res.Reason
 }
 
-func TestACallThatHangsHoldsUpNobodyThoughThereIsOneHost(t *testing.T) {
+func TestAHangingCallDelaysNoOtherEvenWithOneHost(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
 	h := load(t, r, hook, oneHost())
@@ -102,7 +102,7 @@ func TestACoroutineIsCancelledAndItsHostLivesOn(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
 	r.wait.grace = runnertest.Patience // none is killed for being slow to end
-	h := load(t, r, later(hook), oneHost())
+	h := load(t, r, asCoroutine(hook), oneHost())
 	before := says(t, h, "answers")
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := goes(ctx, t, h, "sleeps")
@@ -116,8 +116,8 @@ func TestACoroutineIsCancelledAndItsHostLivesOn(t *testing.T) {
 	}
 }
 
-func TestACoroutineThatIsCancelledBeforeItsFirstStepSaysSo(t *testing.T) {
-	h := load(t, newRunner(t, Options{}), later(hookOf("")), oneHost()).(*handler)
+func TestACoroutineCancelledBeforeItsFirstStepIsAnswered(t *testing.T) {
+	h := load(t, newRunner(t, Options{}), asCoroutine(hookOf("")), oneHost()).(*handler)
 	says(t, h, "answers")
 	at := h.pool.hosts[0]
 	event, err := schema.Marshal(runnertest.Event("waits"))
@@ -143,11 +143,11 @@ func TestACoroutineThatIsCancelledBeforeItsFirstStepSaysSo(t *testing.T) {
 	}
 }
 
-func TestACoroutineThatLeavesAThreadBehindHasItsHostReplaced(t *testing.T) {
+func TestAHostWithALeftoverThreadIsReplaced(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
 	r.wait.grace = runnertest.Patience
-	h := load(t, r, later(hook), oneHost())
+	h := load(t, r, asCoroutine(hook), oneHost())
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := goes(ctx, t, h, "threads")
 	runnertest.Await(t, l.Held(), "the thread to be started")
@@ -159,12 +159,12 @@ func TestACoroutineThatLeavesAThreadBehindHasItsHostReplaced(t *testing.T) {
 	says(t, h, "answers")
 }
 
-func TestACoroutineThatIgnoresItsCancellationIsKilledAndOthersOfItsHostRunAgain(t *testing.T) {
+func TestIgnoringCancellationKillsTheHostAndOthersRunAgain(t *testing.T) {
 	l, gate := runnertest.NewLifeline(t), fifo(t)
 	r, hook := lively(t, l, Options{Environ: nil})
 	r.environ = append(r.environ, "GATE="+gate)
 	hook.Env = append(hook.Env, "GATE")
-	h := load(t, r, later(hook), oneHost())
+	h := load(t, r, asCoroutine(hook), oneHost())
 	before := says(t, h, "answers")
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := goes(ctx, t, h, "stubborn")
@@ -176,7 +176,7 @@ func TestACoroutineThatIgnoresItsCancellationIsKilledAndOthersOfItsHostRunAgain(
 		t.Errorf("error %v", err)
 	}
 	runnertest.Await(t, l.Gone(), "the host to be gone")
-	if err := os.WriteFile(gate, nil, 0); err != nil { // waits for somebody who reads
+	if err := os.WriteFile(gate, nil, 0); err != nil { // waits for a reader
 		t.Fatal(err)
 	}
 	if after := <-answered; after == before {
@@ -193,19 +193,19 @@ func fifo(t *testing.T) string {
 	return path
 }
 
-func TestACoroutineThatFindsNoRoomBesideOthersHasAHostOfItsOwn(t *testing.T) {
+func TestACoroutineOverTheLimitGetsItsOwnHost(t *testing.T) {
 	r := newRunner(t, Options{Logger: slog.New(slog.DiscardHandler)})
-	h := load(t, r, later(hookOf("")), oneHost())
+	h := load(t, r, asCoroutine(hookOf("")), oneHost())
 	r.wait.slow, r.wait.stall = runnertest.Patience, 1 // no shared host takes an event in time
 	says(t, h, "answers")
 }
 
-func TestACoroutineThatBlocksItsLoopIsNoticedAndSharesNoMore(t *testing.T) {
+func TestABlockingCoroutineIsDetectedAndSharesNoHost(t *testing.T) {
 	l := runnertest.NewLifeline(t)
 	log := new(logged)
 	r, hook := lively(t, l, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	r.wait.stall = 50 * time.Millisecond
-	blocking := load(t, r, later(hook), oneHost())
+	blocking := load(t, r, asCoroutine(hook), oneHost())
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := goes(ctx, t, blocking, "blocks")
 	log.await(t, "blocks its event loop")
@@ -220,7 +220,7 @@ func TestACoroutineThatBlocksItsLoopIsNoticedAndSharesNoMore(t *testing.T) {
 	says(t, blocking, "answers")
 }
 
-func TestWhatIsPrintedGoesToTheLogAndTheStandardInputIsEmpty(t *testing.T) {
+func TestOutputIsLoggedAndTheStandardInputIsEmpty(t *testing.T) {
 	log := new(logged)
 	r := newRunner(t, Options{Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	h := load(t, r, hookOf("trouble.told"), oneHost())
@@ -232,7 +232,7 @@ func TestWhatIsPrintedGoesToTheLogAndTheStandardInputIsEmpty(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneToTheStandardStreamsBreaksNothing(t *testing.T) {
+func TestChangesOfStandardStreamsBreakNothing(t *testing.T) {
 	h := load(t, newRunner(t, Options{}), hookOf("trouble.told"), oneHost())
 	first := says(t, h, "answers")
 	for _, tool := range []string{"floods", "closes", "answers"} {
@@ -242,7 +242,7 @@ func TestWhatIsDoneToTheStandardStreamsBreaksNothing(t *testing.T) {
 	}
 }
 
-func TestAHostThatSpeaksJunkIsKilledAndReplaced(t *testing.T) {
+func TestAHostWithInvalidOutputIsKilledAndReplaced(t *testing.T) {
 	h := load(t, newRunner(t, Options{}), hookOf("trouble.told"), oneHost())
 	for _, tool := range []string{"junk", "junk_json", "unasked", "hangs_up"} {
 		if err := fails(t, goes(t.Context(), t, h, tool)); !strings.Contains(err.Error(), "its host process was killed: it ") {
@@ -252,7 +252,7 @@ func TestAHostThatSpeaksJunkIsKilledAndReplaced(t *testing.T) {
 	}
 }
 
-func TestAForkedChildDoesNotSpeakForItsHost(t *testing.T) {
+func TestAForkedChildDoesNotAnswerForItsHost(t *testing.T) {
 	h := load(t, newRunner(t, Options{}), hookOf("trouble.told"), oneHost())
 	host := says(t, h, "answers")
 	for range 3 {
@@ -269,7 +269,7 @@ func TestAChildOfAForkedChildKeepsTheFilesOfItsParent(t *testing.T) {
 	}
 }
 
-func TestWhatAHookLeavesBehindEndsWithThePool(t *testing.T) {
+func TestProcessesOfAHookEndWithThePool(t *testing.T) {
 	for name, opt := range map[string]Options{"without a watchdog": {}, "with one": {Watchdog: child.SelfWatchdog()}} {
 		t.Run(name, func(t *testing.T) {
 			l := runnertest.NewLifeline(t)
@@ -284,7 +284,7 @@ func TestWhatAHookLeavesBehindEndsWithThePool(t *testing.T) {
 	}
 }
 
-func TestAHostThatIsOutOfMemoryIsAnErrorOfThatCallAndReplaced(t *testing.T) {
+func TestAHostOutOfMemoryFailsItsCallAndIsReplaced(t *testing.T) {
 	h := load(t, newRunner(t, Options{}), hookOf("trouble.told"), schema.PythonHosts{Hosts: 1, Memory: 256 << 20})
 	before := says(t, h, "answers")
 	if err := fails(t, goes(t.Context(), t, h, "hoards")); !strings.Contains(err.Error(), "raised MemoryError") {
@@ -295,7 +295,7 @@ func TestAHostThatIsOutOfMemoryIsAnErrorOfThatCallAndReplaced(t *testing.T) {
 	}
 }
 
-func TestACoroutineThatOthersLeaveNoMemoryRunsAgain(t *testing.T) {
+func TestACoroutineWithoutMemoryRunsAgain(t *testing.T) {
 	dir := runnertest.Tree(t, map[string]string{"policy.py": `
 import os
 async def check(event):

@@ -30,7 +30,7 @@ func full(v any) any {
 	return m
 }
 
-func TestAHookSeesTheStatusThatConditionsSee(t *testing.T) {
+func TestAHookReadsTheStatusOfConditions(t *testing.T) {
 	h := load(t, newRunner(t, Options{}), hookOf("loop.status"), oneHost())
 	for _, message := range []string{
 		``, `"hello"`, `""`, `null`, `5`, `["x"]`, `{}`, `{"content":"hi"}`, `{"role":"user","content":"hi"}`, `{"content":null,"role":null}`,
@@ -82,7 +82,7 @@ func TestAHookSeesTheStatusThatConditionsSee(t *testing.T) {
 	}
 }
 
-func TestWhatAHookSeesHasItsFieldsAsAttributes(t *testing.T) {
+func TestStatusFieldsAreAttributes(t *testing.T) {
 	e := runnertest.Event("")
 	e.HookType = schema.BeforeFinalResponse
 	e.Message = jsontext.Value(`{"content":"hi","tool_calls":[{"id":"c1","name":"search","input":{"q":"x"}}]}`)
@@ -95,7 +95,7 @@ func TestWhatAHookSeesHasItsFieldsAsAttributes(t *testing.T) {
 	}
 }
 
-func TestAnswersInFewWords(t *testing.T) {
+func TestShortAnswers(t *testing.T) {
 	r := newRunner(t, silent())
 	effects := func(all ...string) (out []jsontext.Value) {
 		for _, e := range all {
@@ -137,7 +137,7 @@ func TestAnswersInFewWords(t *testing.T) {
 	}
 }
 
-func TestTheDecisionRejectIsPassedOnWithItsReason(t *testing.T) {
+func TestRejectKeepsItsReason(t *testing.T) {
 	r := newRunner(t, silent())
 	for _, handler := range []string{"rejects", "rejected"} {
 		e := runnertest.Event("")
@@ -148,7 +148,7 @@ func TestTheDecisionRejectIsPassedOnWithItsReason(t *testing.T) {
 	}
 }
 
-func TestPartsOfAHookRunInTheirOrderAndValuesChain(t *testing.T) {
+func TestPartsOfAHookRunInOrderAndValuesChain(t *testing.T) {
 	r := newRunner(t, silent())
 	once := `["condition","first","second","third","value"]`
 	twice := strings.TrimSuffix(once, "]") + "," + once[1:]
@@ -172,7 +172,7 @@ func TestPartsOfAHookRunInTheirOrderAndValuesChain(t *testing.T) {
 	})
 }
 
-func TestValuesOfToolsAreOfTheTypeOfTheirEvent(t *testing.T) {
+func TestValuesOfToolsHaveTheTypeOfTheirEvent(t *testing.T) {
 	r := newRunner(t, silent())
 	for name, c := range map[string]struct {
 		handler string
@@ -180,16 +180,16 @@ func TestValuesOfToolsAreOfTheTypeOfTheirEvent(t *testing.T) {
 		tool    string
 		want    schema.Verdict
 	}{
-		"a result is enriched":              {"enriched", schema.PostToolUse, "fetch_data", schema.Verdict{UpdatedOutput: jsontext.Value(`{"items":[1,2],"count":2}`)}},
-		"that of a tool that failed, too":   {"enriched", schema.ToolError, "fetch_data", schema.Verdict{UpdatedOutput: jsontext.Value(`{"items":[1,2],"count":2}`)}},
-		"what stays as it is is no rewrite": {"enriched", schema.PostToolUse, "other", schema.Verdict{}},
-		"a stop before a tool is a result":  {"tool_stop", schema.PreToolUse, "other", schema.Verdict{Decision: schema.Stop, Value: jsontext.Value(`{"cached":true}`)}},
-		"so is a stop after it":             {"tool_stop", schema.PostToolUse, "other", schema.Verdict{Decision: schema.Stop, Value: jsontext.Value(`{"cached":true}`)}},
+		"a result is enriched":                {"enriched", schema.PostToolUse, "fetch_data", schema.Verdict{UpdatedOutput: jsontext.Value(`{"items":[1,2],"count":2}`)}},
+		"that of a tool that failed, too":     {"enriched", schema.ToolError, "fetch_data", schema.Verdict{UpdatedOutput: jsontext.Value(`{"items":[1,2],"count":2}`)}},
+		"an unchanged value is not a rewrite": {"enriched", schema.PostToolUse, "other", schema.Verdict{}},
+		"a stop before a tool is a result":    {"tool_stop", schema.PreToolUse, "other", schema.Verdict{Decision: schema.Stop, Value: jsontext.Value(`{"cached":true}`)}},
+		"so is a stop after it":               {"tool_stop", schema.PostToolUse, "other", schema.Verdict{Decision: schema.Stop, Value: jsontext.Value(`{"cached":true}`)}},
 		"a call keeps its tool": {"renames", schema.PreToolUse, "mine", schema.Verdict{HookErrors: []string{
 			`hook "h1": "loop.renames" raised ValueError: the value is a call of 'other'; a hook may change the input of a call, but not its tool`}}},
 		"None is no value": {"returns_nothing", schema.PostToolUse, "t", schema.Verdict{HookErrors: []string{
 			`hook "h1": "loop.returns_nothing" raised TypeError: the value function returned None at PostToolUse; return the new value, or the current one to keep it`}}},
-		"but where there is none to change": {"returns_nothing", schema.BeforeLLMCall, "", schema.Verdict{}},
+		"None without a value to change": {"returns_nothing", schema.BeforeLLMCall, "", schema.Verdict{}},
 		"nor is it that of a stop": {"stops_nothing", schema.BeforeLLMCall, "", schema.Verdict{HookErrors: []string{
 			`hook "h1": "loop.stops_nothing" raised TypeError: a stop at BeforeLLMCall has the value None; return the value that the agent continues with`}}},
 		"a text is no effect": {"no_effect", schema.PostToolUse, "t", schema.Verdict{HookErrors: []string{

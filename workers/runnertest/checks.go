@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// deadline is what a handler that hangs is given at first.
+	// deadline is the first deadline of a handler that hangs.
 	deadline = 200 * time.Millisecond
-	// Patience is how long something is waited for that must come at once.
+	// Patience is the time limit for something that should come at once.
 	Patience = time.Minute
-	// side is how many calls are made side by side.
+	// side is the number of concurrent calls.
 	side = 32
 )
 
@@ -151,7 +151,7 @@ func (s Suite) deadline(t *testing.T) {
 		case <-l.Held():
 			l.awaitGone(t)
 			return
-		default: // a busy machine had not started it by then, which proves nothing
+		default: // it was not started in time, which proves nothing on a busy machine
 		}
 	}
 	t.Fatalf("the handler was not started within %v", Patience/2)

@@ -11,9 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// Judge has a worker run hooks in a row about e, as one batch and by their
-// failure policies, and folds what came of it as the fabric does. They are called
-// h1, h2 and so on; r outlives the worker.
+// Judge makes a worker run hooks about e as one batch with their failure policies, and
+// folds the outcomes as the fabric does. The hooks are named h1, h2 and so on. r is not
+// closed.
 func Judge(t *testing.T, r workers.Runner, dirs []string, e *schema.Event, hooks ...schema.Hook) schema.Verdict {
 	t.Helper()
 	b := &schema.Batch{
@@ -27,7 +27,7 @@ func Judge(t *testing.T, r workers.Runner, dirs []string, e *schema.Event, hooks
 		if h.Timeout == 0 {
 			h.Timeout = schema.Duration(Patience)
 		}
-		kinds[h.Type] = kept{r}
+		kinds[h.Type] = notClosed{r}
 		b.Hooks = append(b.Hooks, i)
 	}
 	var err error
@@ -57,8 +57,9 @@ func Judge(t *testing.T, r workers.Runner, dirs []string, e *schema.Event, hooks
 	return sum
 }
 
-// Told reports whether errs are as many as parts, each with its part in it.
-func Told(errs, parts []string) bool {
+// Match reports whether errs and parts have the same length and each error contains its
+// part.
+func Match(errs, parts []string) bool {
 	if len(errs) != len(parts) {
 		return false
 	}
@@ -70,7 +71,7 @@ func Told(errs, parts []string) bool {
 	return true
 }
 
-// kept is a runner that outlives its worker.
-type kept struct{ workers.Runner }
+// notClosed is a runner that its worker does not close.
+type notClosed struct{ workers.Runner }
 
-func (kept) Close() error { return nil }
+func (notClosed) Close() error { return nil }

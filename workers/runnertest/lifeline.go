@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// A Lifeline is a named pipe by which a handler shows that it runs and a test
-// sees that all of it is gone: whoever has it open for writing lives.
+// A Lifeline is a named pipe with which a handler shows that it runs, and a test detects
+// that all its processes have ended, because none has it open for writing.
 type Lifeline struct {
-	// Path is what a handler opens for writing, writes a byte to, and keeps open.
+	// Path is the pipe. A handler opens it for writing, writes a byte, and keeps it open.
 	Path string
 
 	held, gone chan struct{}
@@ -36,11 +36,11 @@ func NewLifeline(t *testing.T) *Lifeline {
 // Held is closed when a handler has written to the lifeline.
 func (l *Lifeline) Held() <-chan struct{} { return l.held }
 
-// Gone is closed when nobody holds the lifeline any more.
+// Gone is closed when no process holds the lifeline any more.
 func (l *Lifeline) Gone() <-chan struct{} { return l.gone }
 
-// watch opens the pipe, which waits for a writer, and reads until the last one
-// is gone.
+// watch opens the pipe, which waits for a writer, and reads until the last writer has
+// ended.
 func (l *Lifeline) watch() {
 	defer close(l.gone)
 	f, err := os.Open(l.Path)
@@ -54,8 +54,8 @@ func (l *Lifeline) watch() {
 	_, _ = io.Copy(io.Discard, f)
 }
 
-// release ends watch where no handler ever came. One that came and stays has
-// failed its test already, and is not waited for.
+// release ends watch if no handler came. A handler that came and stays has already failed
+// its test.
 func (l *Lifeline) release() {
 	for {
 		select {
@@ -85,7 +85,7 @@ func (l *Lifeline) awaitGone(t *testing.T) {
 	Await(t, l.gone, "the handler and all it has started to be gone")
 }
 
-// Await waits until done is closed, which what names.
+// Await waits until done is closed. what names the event in the error.
 func Await(t *testing.T, done <-chan struct{}, what string) {
 	t.Helper()
 	select {
@@ -95,16 +95,16 @@ func Await(t *testing.T, done <-chan struct{}, what string) {
 	}
 }
 
-// held is what a process has that a runner must give back.
-type held struct{ goroutines, files, children int }
+// resources are what a runner must give back.
+type resources struct{ goroutines, files, children int }
 
-func holdings() held {
-	return held{goroutines: runtime.NumGoroutine(), files: entries("/proc/self/fd"), children: children()}
+func holdings() resources {
+	return resources{goroutines: runtime.NumGoroutine(), files: entries("/proc/self/fd"), children: children()}
 }
 
-// awaitReturn waits until there is no more than before. What has just ended
-// may need a moment to be off the books.
-func (h held) awaitReturn(t *testing.T) {
+// awaitReturn waits until there are no more resources than before. Ended processes may
+// still be listed for a moment.
+func (h resources) awaitReturn(t *testing.T) {
 	t.Helper()
 	for end := time.Now().Add(Patience); ; runtime.Gosched() {
 		now := holdings()
@@ -118,14 +118,13 @@ func (h held) awaitReturn(t *testing.T) {
 	}
 }
 
-// entries counts a folder of /proc; 0 where there is none.
+// entries counts the entries of a folder of /proc; 0 without /proc.
 func entries(dir string) int {
 	list, _ := os.ReadDir(dir)
 	return len(list)
 }
 
-// children counts the child processes, zombies included; 0 where /proc does
-// not tell.
+// children counts the child processes, including zombies; 0 without /proc.
 func children() (n int) {
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, file := range tasks {

@@ -14,21 +14,20 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// Reason is what the hook Refuses gives as its reason.
+// Reason is the reason of the hook Refuses.
 const Reason = "not on my watch"
 
-// NewInput is what the hook Rewrites puts in the place of the tool's input.
+// NewInput is the rewrite of the hook Rewrites.
 const NewInput = `{"command":"true"}`
 
-// A Suite is a runner and hooks for it, all for the event of [Event]. A hook
-// without a handler is something that this kind of handler cannot do; its
-// checks are left out.
+// A Suite is a runner and hooks for it, all for the event of [Event]. A hook without a
+// handler is unsupported by the kind, and its checks are skipped.
 type Suite struct {
 	// New makes a runner; the suite closes it.
 	New func(t *testing.T) workers.Runner
-	// Dirs are where the hooks' handlers are looked up.
+	// Dirs are the folders of the handlers.
 	Dirs []string
-	// Answers allows, and says nothing else.
+	// Answers allows, without other members.
 	Answers schema.Hook
 	// Refuses denies with Reason.
 	Refuses schema.Hook
@@ -36,22 +35,23 @@ type Suite struct {
 	Rewrites schema.Hook
 	// Echoes injects the name of the event's tool as a user_message.
 	Echoes schema.Hook
-	// Crashes ends as badly as it can, without an answer.
+	// Crashes ends in the worst possible way, without an answer.
 	Crashes schema.Hook
-	// Floods answers with more than schema.MaxResult, or without an end.
+	// Floods answers with more than schema.MaxResult, or endlessly.
 	Floods schema.Hook
 	// Junk answers with something that is not an answer.
 	Junk schema.Hook
-	// Unknown answers with an object that has unknown members, and at most a reason beside them.
+	// Unknown answers with an object of unknown members, with at most a reason beside
+	// them.
 	Unknown schema.Hook
-	// Missing names a handler that is not there.
+	// Missing names a handler that does not exist.
 	Missing schema.Hook
-	// Hangs is a hook that holds l and never answers; everything that it
-	// starts holds l too. nil: the kind cannot hang.
+	// Hangs returns a hook that holds l and never answers; every process that it starts
+	// holds l too. nil: the kind cannot hang.
 	Hangs func(t *testing.T, l *Lifeline) schema.Hook
 }
 
-// Event is the event that hooks are asked about: a call of a tool.
+// Event returns the event for the hooks: a call of a tool.
 func Event(tool string) *schema.Event {
 	return &schema.Event{
 		HookType: schema.PreToolUse, EventID: "01980000-0000-7000-8000-000000000001",

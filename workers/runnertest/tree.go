@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Tree makes files in a new folder; those whose name ends in * are executable.
+// Tree writes files into a new folder; those whose name ends in * are executable.
 func Tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()

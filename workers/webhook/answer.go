@@ -16,10 +16,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxLine is how much of a server's words an error tells.
+// maxLine limits the text of a server in an error.
 const maxLine = 256
 
-// judge turns what a server answered into the hook's answer.
+// judge turns a server's response into the hook's answer.
 func (h *handler) judge(ctx context.Context, t schema.EventType, resp *http.Response) (schema.Result, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusNoContent:
@@ -37,7 +37,7 @@ func (h *handler) judge(ctx context.Context, t schema.EventType, resp *http.Resp
 	}
 }
 
-// answer reads the answer of a server that has one.
+// answer reads a response with an answer.
 func (h *handler) answer(ctx context.Context, t schema.EventType, resp *http.Response) (schema.Result, error) {
 	body, err := read(resp)
 	switch {
@@ -63,16 +63,16 @@ func (h *handler) answer(ctx context.Context, t schema.EventType, resp *http.Res
 	return res, nil
 }
 
-// blocked is the answer of a server that refuses. Whatever is wrong with how it
-// says so, the refusal stands; it has half of the time that is left to say why.
+// blocked returns the refusal of a server. It stands even if the reason is malformed or
+// late; the server has half of the remaining time to send the reason.
 func (h *handler) blocked(ctx context.Context, t schema.EventType, resp *http.Response) schema.Result {
 	if until, ok := ctx.Deadline(); ok {
 		defer time.AfterFunc(time.Until(until)/2, func() { _ = resp.Body.Close() }).Stop()
 	}
 	reason := ""
 	if body, _ := read(resp); !isEncoded(resp) {
-		if said, err := schema.DecodeResult(t, body); err == nil {
-			reason = h.tidy.text(said.Reason)
+		if refusal, err := schema.DecodeResult(t, body); err == nil {
+			reason = h.tidy.text(refusal.Reason)
 		} else if !isObject(body) {
 			reason = h.tidy.text(string(body))
 		} else {
@@ -86,22 +86,22 @@ func (h *handler) blocked(ctx context.Context, t schema.EventType, resp *http.Re
 	return *res.Trimmed()
 }
 
-// reasonIn is the reason in an object that is no answer, such as one with an error beside it.
+// reasonIn returns the reason in an object that is not a valid answer.
 func reasonIn(body []byte) string {
-	var said struct {
+	var content struct {
 		Reason string `json:"reason"`
 	}
-	_ = schema.Unmarshal(body, &said) // then there is none
-	return said.Reason
+	_ = schema.Unmarshal(body, &content) // without a reason if it fails
+	return content.Reason
 }
 
-// isObject reports whether body is a JSON object, which is no sentence for a person.
+// isObject reports whether body is a JSON object, which is not a sentence for people.
 func isObject(body []byte) bool {
 	v := jsontext.Value(body)
 	return v.Kind() == '{' && v.IsValid()
 }
 
-// leads is the host that a redirection names.
+// leads returns the host of a redirection.
 func (h *handler) leads(resp *http.Response) string {
 	to, err := resp.Location()
 	if err != nil || to.Host == "" {
@@ -110,7 +110,7 @@ func (h *handler) leads(resp *http.Response) string {
 	return "to " + h.tidy.line(to.Host)
 }
 
-// words is the first line that a server sent, as an addition to a sentence.
+// words returns the first line of a server's text, as an addition to a sentence.
 func (h *handler) words(resp *http.Response) string {
 	body, _ := read(resp)
 	line := h.tidy.line(string(body))
@@ -120,19 +120,19 @@ func (h *handler) words(resp *http.Response) string {
 	return ": " + line
 }
 
-// read reads a body, and one byte more than an answer may have: what comes then
-// is not read, and the connection not used again.
+// read reads a body up to the limit and one byte more. The rest is not read, and the
+// connection is not reused.
 func read(resp *http.Response) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(resp.Body, schema.MaxResult+1))
 }
 
-// isEncoded reports whether a body is not as it is read.
+// isEncoded reports whether a body is compressed.
 func isEncoded(resp *http.Response) bool {
 	as := resp.Header.Get("Content-Encoding")
 	return as != "" && !strings.EqualFold(as, "identity")
 }
 
-// isJSON reports whether a body is said to be JSON, or nothing is said of it.
+// isJSON reports whether a body is labelled as JSON, or not labelled.
 func isJSON(resp *http.Response) bool {
 	as := resp.Header.Get("Content-Type")
 	if as == "" {
@@ -143,17 +143,16 @@ func isJSON(resp *http.Response) bool {
 	return as == "application/json" || strings.HasSuffix(as, "+json")
 }
 
-// status is a status as a person knows it. The words for it are ours: servers
-// may send any.
+// status returns a status with its standard text, because servers may send any text.
 func status(code int) string {
 	return strings.TrimSpace(fmt.Sprintf("the status %d %s", code, http.StatusText(code)))
 }
 
-// tidy makes a server's words such that they can be told.
+// tidy makes a server's text safe to show.
 type tidy struct{ secrets *strings.Replacer }
 
-// newTidy takes secrets out of words, as headers have them, the longer ones
-// first: one may begin another.
+// newTidy removes secrets from texts. It replaces longer secrets first, because one may
+// be the beginning of another.
 func newTidy(secrets []string) tidy {
 	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
 	pairs := make([]string, 0, 2*len(secrets))
@@ -165,12 +164,12 @@ func newTidy(secrets []string) tidy {
 	return tidy{strings.NewReplacer(pairs...)}
 }
 
-// text is s without secrets.
+// text returns s without secrets.
 func (t tidy) text(s string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(t.secrets.Replace(s), "\uFFFD"))
 }
 
-// line is the first line of s, without secrets and what cannot be printed.
+// line returns the first line of s, without secrets and unprintable characters.
 func (t tidy) line(s string) string {
 	s, _, _ = strings.Cut(t.text(s), "\n")
 	if len(s) > maxLine {

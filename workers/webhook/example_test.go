@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/webhook"
 )
 
-// A server takes what its worker signed with the key that both know.
+// A server accepts what a worker signed with their common key.
 func ExampleVerify() {
 	key := "a key of sixteen bytes, or more"
 

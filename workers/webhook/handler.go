@@ -23,14 +23,14 @@ type handler struct {
 	hook       string // the hook's name
 	idempotent bool
 	url        string
-	name       string // the URL as it may be told
+	name       string // the URL without secrets
 	header     http.Header
 	key        []byte // nil: requests are not signed
 	tidy       tidy
 	pool       pool
 }
 
-// Handle asks the server once.
+// Handle sends the request.
 func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, error) {
 	r := h.runner
 	r.calls.RLock()
@@ -55,13 +55,13 @@ func (h *handler) Handle(ctx context.Context, e *schema.Event) (schema.Result, e
 	return h.judge(ctx, e.HookType, resp)
 }
 
-// Close ends the connections of the hook. It comes after its last call.
+// Close closes the connections of the hook, after its last call.
 func (h *handler) Close() error {
 	h.pool.close()
 	return nil
 }
 
-// lost is the error of a call that was cut, or that the network ate.
+// lost returns the error of a call that was cancelled or lost in the network.
 func (h *handler) lost(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s did not answer before the call ended: %w", h.name, context.Cause(ctx))
@@ -69,10 +69,10 @@ func (h *handler) lost(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%s %s: %s", h.name, what, h.tidy.line(err.Error()))
 }
 
-// alwaysThere is what members take that a request has and the event may not have.
+// alwaysThere is the size of members that a request has and the event may not have.
 const alwaysThere = 128
 
-// request is what the server is sent about e.
+// request makes the request about e.
 func (h *handler) request(ctx context.Context, e *schema.Event) (*http.Request, error) {
 	in, err := workers.NewInput(e)
 	var body []byte
@@ -82,7 +82,7 @@ func (h *handler) request(ctx context.Context, e *schema.Event) (*http.Request, 
 	if err != nil {
 		return nil, fmt.Errorf("encoding the event as JSON: %w", err)
 	}
-	if most := schema.MaxEvent + alwaysThere + len(e.History); len(body) > most { // which is bounded by itself
+	if most := schema.MaxEvent + alwaysThere + len(e.History); len(body) > most { // the history has a limit of its own
 		return nil, fmt.Errorf("the event has %d bytes; the limit is %d for %s", len(body), most, h.name)
 	}
 	once := &once{body: body, idempotent: h.idempotent}
@@ -106,23 +106,22 @@ func (h *handler) request(ctx context.Context, e *schema.Event) (*http.Request, 
 	return req, nil
 }
 
-// once keeps net/http from sending a request twice. It wants to when it finds
-// that a kept connection has gone. Over HTTP/1.1 it only does so if no byte was
-// written, the request being a POST without an Idempotency-Key. Over HTTP/2 it
-// also does when the server says that it refused the request unread, and then
-// up to six times, but takes some errors for that which come from servers that
-// did read it: so only idempotent hooks are asked again there, and once.
+// once keeps net/http from sending a request twice when a kept connection was closed.
+// Over HTTP/1.1, net/http resends a POST without an Idempotency-Key only if no byte was
+// written. Over HTTP/2, it also resends up to six times when the server reports that it
+// did not process the request, but it misreads some errors of servers that did. So over
+// HTTP/2 only requests of idempotent hooks are resent, and only once.
 type once struct {
 	body       []byte
 	idempotent bool
-	http2      atomic.Bool // the latest connection speaks it
-	sent       atomic.Bool // the latest attempt's headers went out over HTTP/2
+	http2      atomic.Bool // the latest connection uses HTTP/2
+	sent       atomic.Bool // the latest attempt's headers were sent over HTTP/2
 	repeated   bool
 }
 
 var errSent = errors.New("the server closed the connection or rejected the request after the worker had sent it; the hook is not idempotent, or the worker has already sent the request again")
 
-// traced is ctx with a watch on what has been sent.
+// traced returns ctx with callbacks that record what was sent.
 func (o *once) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
@@ -137,14 +136,14 @@ func (o *once) traced(ctx context.Context) context.Context {
 	})
 }
 
-// again is the body for another attempt, or why there is none.
+// again returns the body for another attempt, or the error why there must not be one.
 func (o *once) again() (io.ReadCloser, error) {
 	if o.sent.Load() {
 		if !o.idempotent || o.repeated {
 			return nil, errSent
 		}
 		o.repeated = true
-		o.sent.Store(false) // what is asked for next may be a new connection
+		o.sent.Store(false) // the next attempt may use a new connection
 	}
 	return io.NopCloser(bytes.NewReader(o.body)), nil
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// variables are what a hook's configuration may ask of the worker's environment.
+// variables are the variables of the worker's environment that a hook may use.
 type variables struct {
 	environ []string
-	secrets []string // the values that were asked for: they must not be told
+	secrets []string // the values that were used, which must not be shown
 }
 
 func (v *variables) value(name string) (string, error) {
@@ -27,8 +27,7 @@ func (v *variables) value(name string) (string, error) {
 	return "", fmt.Errorf("the worker's environment variable %s is unset or empty; set it in the worker's environment", name)
 }
 
-// header is what goes with every request: what the hook says, and what the
-// fabric does.
+// header returns the headers of every request: the fabric's and the hook's.
 func (v *variables) header(hook map[string]string) (http.Header, error) {
 	header := http.Header{
 		"Accept":       {"application/json"},
@@ -56,8 +55,7 @@ func (v *variables) header(hook map[string]string) (http.Header, error) {
 	return header, nil
 }
 
-// checkName refuses names that no header has, and headers that are not the
-// hook's to set.
+// checkName rejects invalid names, and headers that a hook may not set.
 func checkName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(c rune) bool { return !isNameRune(c) }) {
 		return fmt.Errorf("%q is not a header name; write letters, digits and -, such as X-Team", name)
@@ -69,7 +67,7 @@ func checkName(name string) error {
 	return fmt.Errorf("a hook cannot set the header %s; %s", name, instead)
 }
 
-// isNameRune reports whether c may stand in a header's name: RFC 9110, section 5.6.2.
+// isNameRune reports whether c is valid in a header's name: RFC 9110, section 5.6.2.
 func isNameRune(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 }

@@ -12,12 +12,12 @@ import (
 
 const target = "https://policy.example/hook"
 
-// with is a hook with one header.
+// with returns a hook with one header.
 func with(name, value string) schema.Hook {
 	return schema.Hook{Handler: target, Headers: map[string]string{name: value}}
 }
 
-func TestLoadErrorsSayWhatToWriteInstead(t *testing.T) {
+func TestLoadErrorsOfWebhooks(t *testing.T) {
 	for name, c := range map[string]struct {
 		hook schema.Hook
 		want []string
@@ -34,7 +34,7 @@ func TestLoadErrorsSayWhatToWriteInstead(t *testing.T) {
 		"a user and nonsense":   {schema.Hook{Handler: "https://me:geheim@policy.example:x"}, []string{`"Basic ${POLICY_LOGIN}"`}},
 		"a fragment":            {schema.Hook{Handler: target + "#top"}, []string{"fragment"}},
 		"an empty fragment":     {schema.Hook{Handler: target + "#"}, []string{"fragment"}},
-		"a port that is none":   {schema.Hook{Handler: "https://policy.example:70000/hook"}, []string{"the port 70000; write one from 1 to 65535"}},
+		"an invalid port":       {schema.Hook{Handler: "https://policy.example:70000/hook"}, []string{"the port 70000; write one from 1 to 65535"}},
 		"the port zero":         {schema.Hook{Handler: "https://policy.example:0/hook"}, []string{"the port 0"}},
 		"shell":                 {schema.Hook{Handler: target, Shell: true}, []string{"shell, args, env and options are not for http hooks"}},
 		"args":                  {schema.Hook{Handler: target, Args: []string{"x"}}, []string{"headers"}},
@@ -67,7 +67,7 @@ func TestLoadErrorsSayWhatToWriteInstead(t *testing.T) {
 		"a lone dollar":        {with("X-Team", "$geheim"), []string{"write ${NAME} for a variable", "$$ for a dollar sign"}},
 		"a dollar at the end":  {with("X-Team", "geheim$"), []string{"$$ for a dollar sign"}},
 		"a brace that is open": {with("X-Team", "${geheim"), []string{"${NAME}"}},
-		"a name that is none":  {with("X-Team", "${geheim-1}"), []string{"letters, digits and _"}},
+		"an invalid name":      {with("X-Team", "${geheim-1}"), []string{"letters, digits and _"}},
 		"a name from a digit":  {with("X-Team", "${1geheim}"), []string{"${NAME}"}},
 		"no name":              {with("X-Team", "${}"), []string{"${NAME}"}},
 		"a missing key":        {schema.Hook{Handler: target, Sign: "MISSING"}, []string{"sign:", "variable MISSING is unset"}},
@@ -88,13 +88,13 @@ func TestLoadErrorsSayWhatToWriteInstead(t *testing.T) {
 			}
 			expectError(t, err, c.want...)
 			if err != nil && strings.Contains(err.Error(), "geheim") && !strings.Contains(c.hook.Handler+name, "geheim") {
-				t.Errorf("a secret is told: %v", err)
+				t.Errorf("the error contains a secret: %v", err)
 			}
 		})
 	}
 }
 
-func TestOverPlainHTTPNoSecretsLeaveTheMachine(t *testing.T) {
+func TestSecretsDoNotLeaveTheMachineOverPlainHTTP(t *testing.T) {
 	for name, c := range map[string]struct {
 		handler string
 		secret  bool
@@ -103,7 +103,7 @@ func TestOverPlainHTTPNoSecretsLeaveTheMachine(t *testing.T) {
 		"https needs no warning":            {handler: target},
 		"https may carry secrets":           {handler: target, secret: true},
 		"this machine needs no warning":     {handler: "http://127.0.0.1:8080/hook"},
-		"this machine may be told secrets":  {handler: "http://localhost/hook", secret: true},
+		"this machine may get secrets":      {handler: "http://localhost/hook", secret: true},
 		"this machine has more addresses":   {handler: "http://[::1]:8080/hook", secret: true},
 		"another machine is warned about":   {handler: "http://policy.example/hook?k=geheim", warns: true},
 		"a private address is warned about": {handler: "http://10.0.0.1/hook", warns: true},
@@ -141,7 +141,7 @@ func FuzzExpand(f *testing.F) {
 			if !isVariable(name) {
 				t.Errorf("%q is asked for", name)
 			}
-			return "$" + name, nil // what a value holds is not looked into
+			return "$" + name, nil // values are not expanded
 		})
 		if err == nil && !strings.Contains(s, "$") && got != s {
 			t.Errorf("%q is %q", s, got)

@@ -13,14 +13,15 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// said is the event of a model's message.
-func said(text string) *schema.Event {
+// messageEvent returns the event of a model's message.
+func messageEvent(text string) *schema.Event {
 	e := runnertest.Event("")
 	e.HookType, e.ToolInput, e.Message = schema.AfterLLMCall, nil, jsontext.Value(`"`+text+`"`)
 	return e
 }
 
-// adds is a server that adds a letter to the message and notes what it was.
+// adds returns a hook whose server adds a letter to the message and records the old
+// message.
 func adds(t *testing.T, letter string) schema.Hook {
 	return hookOf(serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var e schema.Event
@@ -35,10 +36,10 @@ func adds(t *testing.T, letter string) schema.Hook {
 	}))
 }
 
-func TestEffectsAndValuesOfServersComeInTheirOrderAndChain(t *testing.T) {
+func TestEffectsAndValuesOfServersChain(t *testing.T) {
 	r := quiet()
 	defer r.Close()
-	v := runnertest.Judge(t, r, nil, said("a"), adds(t, "b"), adds(t, "c"))
+	v := runnertest.Judge(t, r, nil, messageEvent("a"), adds(t, "b"), adds(t, "c"))
 	var effects []string
 	for _, e := range v.Effects {
 		effects = append(effects, string(e))
@@ -49,7 +50,7 @@ func TestEffectsAndValuesOfServersComeInTheirOrderAndChain(t *testing.T) {
 	}
 }
 
-func TestWhatBecomesOfAServersEffectsAndValueUnderBothPolicies(t *testing.T) {
+func TestFailuresOfServersUnderBothPolicies(t *testing.T) {
 	r := quiet()
 	defer r.Close()
 	const whole = `{"value":"new","effects":[{"set_flag":{"a":1}}]}`
@@ -61,24 +62,24 @@ func TestWhatBecomesOfAServersEffectsAndValueUnderBothPolicies(t *testing.T) {
 		open, closed schema.Decision
 		errors       []string
 	}{
-		"both are fine":              {answer: respond(200, json, whole), effects: 1, value: `"new"`},
-		"an effect that is none":     {answer: respond(200, json, `{"value":"new","effects":[5]}`), value: `"new"`, closed: schema.Fail, errors: []string{"an effect is a JSON object"}},
-		"a value that is no message": {answer: respond(200, json, `{"value":[],"effects":[{"set_flag":{"a":1}}]}`), effects: 1, closed: schema.Fail, errors: []string{"value dropped"}},
-		"a stop without its value":   {answer: respond(200, json, `{"decision":"stop"}`), closed: schema.Fail, errors: []string{"stop without its value"}},
-		"with a status of an error":  {answer: respond(500, json, whole), closed: schema.Fail, errors: []string{"500"}},
-		"a server that hangs up":     {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, closed: schema.Fail, errors: []string{"EOF"}},
+		"both are fine":                 {answer: respond(200, json, whole), effects: 1, value: `"new"`},
+		"an invalid effect":             {answer: respond(200, json, `{"value":"new","effects":[5]}`), value: `"new"`, closed: schema.Fail, errors: []string{"an effect is a JSON object"}},
+		"a value that is not a message": {answer: respond(200, json, `{"value":[],"effects":[{"set_flag":{"a":1}}]}`), effects: 1, closed: schema.Fail, errors: []string{"value dropped"}},
+		"a stop without its value":      {answer: respond(200, json, `{"decision":"stop"}`), closed: schema.Fail, errors: []string{"stop without its value"}},
+		"an error status":               {answer: respond(500, json, whole), closed: schema.Fail, errors: []string{"500"}},
+		"a server that hangs up":        {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, closed: schema.Fail, errors: []string{"EOF"}},
 	} {
 		url := serve(t, c.answer)
 		for failClosed, want := range map[bool]schema.Decision{false: c.open, true: c.closed} {
 			t.Run(fmt.Sprintf("%s, fail_closed %v", name, failClosed), func(t *testing.T) {
 				h := hookOf(url)
 				h.FailClosed = failClosed
-				v := runnertest.Judge(t, r, nil, said("old"), h)
+				v := runnertest.Judge(t, r, nil, messageEvent("old"), h)
 				value := c.value
 				if want == schema.Fail {
-					value = "" // who fails replaces nothing
+					value = "" // a failed hook has no value
 				}
-				if v.Decision != want || len(v.Effects) != c.effects || string(v.Value) != value || !runnertest.Told(v.HookErrors, c.errors) {
+				if v.Decision != want || len(v.Effects) != c.effects || string(v.Value) != value || !runnertest.Match(v.HookErrors, c.errors) {
 					t.Errorf("%+v", v)
 				}
 			})

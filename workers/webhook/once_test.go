@@ -19,10 +19,10 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-// noOpinion is a whole answer over HTTP/1.1.
+// noOpinion is a complete answer over HTTP/1.1.
 const noOpinion = "HTTP/1.1 204 No Content\r\n\r\n"
 
-// take reads one request whole and reports whether there was one.
+// take reads one whole request and reports whether there was one.
 func take(r *bufio.Reader) bool {
 	req, err := http.ReadRequest(r)
 	if err != nil {
@@ -32,9 +32,9 @@ func take(r *bufio.Reader) bool {
 	return err == nil
 }
 
-func TestAServerThatHangsUpAfterReadingIsAskedOncePerCall(t *testing.T) {
+func TestAServerThatClosesAfterReadingGetsOneRequestPerCall(t *testing.T) {
 	for _, idempotent := range []bool{false, true} {
-		for answered := range 3 { // before it hangs up, on one connection
+		for answered := range 3 { // before it closes, on one connection
 			t.Run(fmt.Sprintf("idempotent %t, on request %d", idempotent, answered+1), func(t *testing.T) {
 				var requests, connections atomic.Int32
 				url := listen(t, func(conn net.Conn) {
@@ -69,7 +69,7 @@ func TestAServerThatHangsUpAfterReadingIsAskedOncePerCall(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatTheServerClosedMeanwhileIsReplaced(t *testing.T) {
+func TestAConnectionClosedByTheServerIsReplaced(t *testing.T) {
 	noticed := make(chan struct{}, 1)
 	url := listen(t, func(conn net.Conn) {
 		defer conn.Close()
@@ -91,8 +91,7 @@ func TestAConnectionThatTheServerClosedMeanwhileIsReplaced(t *testing.T) {
 	}
 }
 
-// stale is a connection on which nothing more can be written after the first
-// request.
+// stale is a connection that fails every write after the first request.
 type stale struct {
 	net.Conn
 	writes int
@@ -105,7 +104,7 @@ func (c *stale) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func TestARequestOfWhichNothingWasSentGoesOverANewConnection(t *testing.T) {
+func TestAnUnsentRequestUsesANewConnection(t *testing.T) {
 	var requests atomic.Int32
 	h := load(t, quiet(), hookOf(serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		requests.Add(1)
@@ -129,7 +128,7 @@ func TestARequestOfWhichNothingWasSentGoesOverANewConnection(t *testing.T) {
 	}
 }
 
-// The types of HTTP/2 frames, and what a stream is reset with.
+// Types of HTTP/2 frames, and error codes of resets.
 const (
 	frameHeaders  = 1
 	frameReset    = 3
@@ -139,15 +138,15 @@ const (
 	refusedStream = 7
 )
 
-// frame is one of HTTP/2: RFC 9113, section 4.1.
+// frame encodes an HTTP/2 frame: RFC 9113, section 4.1.
 func frame(kind, flags byte, stream uint32, payload ...byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
 	b = binary.BigEndian.AppendUint32(append(b, flags), stream)
 	return append(b, payload...)
 }
 
-// resets speaks as much HTTP/2 as it takes to reset the first streams that come
-// with a code, and to answer those after them with 204.
+// resets is a minimal HTTP/2 server. It resets the first streams with a code, and answers
+// later ones with 204.
 func resets(conn net.Conn, code byte, first int32, requests *atomic.Int32) {
 	defer conn.Close()
 	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
@@ -175,7 +174,7 @@ func resets(conn net.Conn, code byte, first int32, requests *atomic.Int32) {
 	}
 }
 
-func TestOverHTTP2OnlyAnIdempotentHookIsAskedOnceMore(t *testing.T) {
+func TestOverHTTP2OnlyIdempotentHooksAreRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		idempotent bool
 		code       byte
@@ -183,13 +182,13 @@ func TestOverHTTP2OnlyAnIdempotentHookIsAskedOnceMore(t *testing.T) {
 		requests   int32
 		answered   bool
 	}{
-		"a request that was not refused":                      {code: refusedStream, requests: 1, answered: true},
-		"a refused request":                                   {code: refusedStream, first: 1, requests: 1},
-		"a refused request of an idempotent hook":             {code: refusedStream, first: 1, requests: 2, idempotent: true, answered: true},
-		"a twice refused request of an idempotent hook":       {code: refusedStream, first: 9, requests: 2, idempotent: true},
-		"a request that the server stumbled over":             {code: protocolError, first: 1, requests: 1},
-		"one that it stumbled over, of an idempotent hook":    {code: protocolError, first: 9, requests: 2, idempotent: true},
-		"a request that ends in another way, idempotent also": {code: 2, first: 1, requests: 1, idempotent: true},
+		"a request that was not refused":                {code: refusedStream, requests: 1, answered: true},
+		"a refused request":                             {code: refusedStream, first: 1, requests: 1},
+		"a refused request of an idempotent hook":       {code: refusedStream, first: 1, requests: 2, idempotent: true, answered: true},
+		"a twice refused request of an idempotent hook": {code: refusedStream, first: 9, requests: 2, idempotent: true},
+		"a request with a protocol error":               {code: protocolError, first: 1, requests: 1},
+		"a protocol error of an idempotent hook":        {code: protocolError, first: 9, requests: 2, idempotent: true},
+		"another error of an idempotent hook":           {code: 2, first: 1, requests: 1, idempotent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var requests atomic.Int32
@@ -212,14 +211,14 @@ func TestOverHTTP2OnlyAnIdempotentHookIsAskedOnceMore(t *testing.T) {
 	}
 }
 
-func TestConnectionsAreKeptAndBounded(t *testing.T) {
+func TestConnectionsAreReusedAndLimited(t *testing.T) {
 	var made atomic.Int32
 	var arrived sync.WaitGroup
 	arrived.Add(maxConns)
 	first := make(chan struct{}, maxConns)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		select {
-		case first <- struct{}{}: // hold as many as there may be
+		case first <- struct{}{}: // hold as many as permitted
 			arrived.Done()
 			arrived.Wait()
 		default:
@@ -248,7 +247,7 @@ func TestConnectionsAreKeptAndBounded(t *testing.T) {
 	}
 }
 
-func TestClosingAHandlerHangsUp(t *testing.T) {
+func TestClosingAHandlerClosesItsConnections(t *testing.T) {
 	gone := make(chan struct{})
 	url := listen(t, func(conn net.Conn) {
 		defer conn.Close()
@@ -259,7 +258,7 @@ func TestClosingAHandlerHangsUp(t *testing.T) {
 		close(gone)
 	})
 	h := load(t, quiet(), hookOf(url))
-	h.pool.IdleConnTimeout = 0 // for ever, so that nothing else hangs up
+	h.pool.IdleConnTimeout = 0 // no limit, so that only Close ends it
 	if _, err := h.Handle(t.Context(), runnertest.Event("Bash")); err != nil {
 		t.Fatal(err)
 	}

@@ -11,34 +11,34 @@ import (
 )
 
 const (
-	// maxConns is how many connections one hook has at most: as many as a worker
-	// has calls by default. Further calls wait for one.
+	// maxConns limits the connections of one hook: a worker's default number of calls.
+	// Further calls wait for one.
 	maxConns = 64
-	// idle is how long a connection is kept for the next call. It is less than
-	// the 5 s after which common servers hang up: a request that crosses with
-	// that is lost, since nobody knows whether it was read.
+	// idle is how long a connection is kept for the next call. Common servers close
+	// connections after 5 s. A request sent at that moment is lost, because it is unknown
+	// whether the server read it.
 	idle = 4 * time.Second
-	// connecting bounds each step of making a connection, whoever waits for it.
+	// connecting limits each step of making a connection.
 	connecting = 10 * time.Second
-	// silence is how long an HTTP/2 connection under way may say nothing before
-	// it is tested, and then may take to answer: all calls share it.
+	// silence is how long an HTTP/2 connection with calls may be silent before it is
+	// tested, and the limit of the test. All calls share it.
 	silence = 5 * time.Second
-	// maxHeaders bounds what a server may send before its answer.
+	// maxHeaders limits the headers of a server.
 	maxHeaders = 64 << 10
 )
 
-// A pool is the connections of one hook.
+// A pool has the connections of one hook.
 type pool struct {
 	*http.Transport
 	close context.CancelFunc
 }
 
-// newPool makes a pool whose connections end with open, or when it is closed.
+// newPool makes a pool whose connections are closed when open ends or the pool is closed.
 func newPool(open context.Context, config *tls.Config) pool {
 	open, end := context.WithCancel(open)
 	dialer := &net.Dialer{Timeout: connecting}
 	t := &http.Transport{
-		Proxy: nil, // addresses that the configuration did not name are not contacted
+		Proxy: nil, // only addresses from the configuration are contacted
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, addr)
 			if err != nil {
@@ -67,7 +67,7 @@ func newPool(open context.Context, config *tls.Config) pool {
 	return pool{Transport: t, close: end}
 }
 
-// tied is a connection that ends with its pool, whatever state it is in.
+// tied is a connection that is closed with its pool, in any state.
 type tied struct {
 	net.Conn
 	untie func() bool

@@ -21,7 +21,7 @@ import (
 
 const testKey = "0123456789abcdef"
 
-func TestARequestHoldsTheEventAndWhatTheHookSays(t *testing.T) {
+func TestARequestHasTheEventAndTheHooksHeaders(t *testing.T) {
 	var method, path string
 	var header http.Header
 	var body []byte
@@ -62,7 +62,7 @@ func TestARequestNamesTheRelease(t *testing.T) {
 	}
 }
 
-func TestARequestIsSignedIfTheHookSaysSo(t *testing.T) {
+func TestSignAddsASignature(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if err := Verify(r.Header, body, []byte(testKey), time.Now(), time.Minute); err != nil {
@@ -82,8 +82,8 @@ func TestARequestIsSignedIfTheHookSaysSo(t *testing.T) {
 	expectError(t, err, "the status 401 Unauthorized", "is not signed")
 }
 
-func TestOnlySoLargeAnEventIsSent(t *testing.T) {
-	const most = schema.MaxEvent + 128 // for what is always there
+func TestATooLargeEventIsNotSent(t *testing.T) {
+	const most = schema.MaxEvent + 128 // for members that are always there
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		if n != most {
@@ -111,19 +111,19 @@ func TestOnlySoLargeAnEventIsSent(t *testing.T) {
 	expectError(t, err, "the event has 8323201 bytes; the limit is 8323200 for "+url)
 }
 
-func TestAnEventThatIsNoJSONIsAnError(t *testing.T) {
+func TestAnInvalidEventIsAnError(t *testing.T) {
 	e := runnertest.Event("Bash")
 	e.ToolInput = jsontext.Value(`{"command":`)
 	_, err := load(t, quiet(), hookOf("http://127.0.0.1:1")).Handle(t.Context(), e)
 	expectError(t, err, "encoding the event as JSON")
 }
 
-func TestAServerThatIsNotThereIsAnErrorThatNamesIt(t *testing.T) {
+func TestTheErrorNamesAMissingServer(t *testing.T) {
 	url := serve(t, func(http.ResponseWriter, *http.Request) {})
 	_, err := handle(t, "http://127.0.0.1:1/hook?token=abc")
 	expectError(t, err, "http://127.0.0.1:1/hook could not be asked", "refused")
 	if strings.Contains(err.Error(), "abc") {
-		t.Errorf("the query is told: %v", err)
+		t.Errorf("the error contains the query: %v", err)
 	}
 	_, err = handle(t, strings.Replace(url, "http://", "https://", 1))
 	expectError(t, err, "could not be asked", "TLS handshake")
@@ -147,7 +147,7 @@ func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	}
 }
 
-// secrets are values that must not be told.
+// secrets are values that must not be shown.
 var secrets = []string{"tok-abcdefgh", "tok-abcdefghijkl", "key-0123456789abcdef"}
 
 func TestSecretsAreInNoErrorReasonOrLog(t *testing.T) {
@@ -171,17 +171,17 @@ func TestSecretsAreInNoErrorReasonOrLog(t *testing.T) {
 		hook := hookOf(serve(t, echo(status)))
 		hook.Sign, hook.Headers = "KEY", map[string]string{"Authorization": "Bearer ${SHORT}", "X-Long": "${LONG}"}
 		got, err := load(t, r, hook).Handle(t.Context(), runnertest.Event("Bash"))
-		said := got.Reason + log.String()
+		text := got.Reason + log.String()
 		if err != nil {
-			said += err.Error()
+			text += err.Error()
 		}
 		for _, s := range append(secrets, "ijkl") {
-			if strings.Contains(said, s) {
-				t.Errorf("%d: %s is told: %s", status, s, said)
+			if strings.Contains(text, s) {
+				t.Errorf("%d: the text contains %s: %s", status, s, text)
 			}
 		}
-		if !strings.Contains(said, "(secret)") {
-			t.Errorf("%d: nothing was taken out of: %s", status, said)
+		if !strings.Contains(text, "(secret)") {
+			t.Errorf("%d: no secret was removed from: %s", status, text)
 		}
 	}
 }
@@ -200,9 +200,9 @@ func TestSecretsAreInNoAnswer(t *testing.T) {
 			hook := hookOf(url)
 			hook.Headers = map[string]string{"X-Token": "${TOKEN}"}
 			got, err := load(t, quiet("TOKEN= tok-abcdefgh "), hook).Handle(t.Context(), runnertest.Event("Bash"))
-			said := fmt.Sprint(got.Reason, got.HookErrors, err)
-			if strings.Contains(said, "abcdefgh") || !strings.Contains(said, "(secret)") {
-				t.Errorf("it says %s", said)
+			text := fmt.Sprint(got.Reason, got.HookErrors, err)
+			if strings.Contains(text, "abcdefgh") || !strings.Contains(text, "(secret)") {
+				t.Errorf("the answer is %s", text)
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func BenchmarkHandle(b *testing.B) {
 	}
 }
 
-// benchmark makes calls from so many goroutines.
+// benchmark makes calls from that many goroutines.
 func benchmark(b *testing.B, h workers.Handler, callers int) {
 	b.ReportAllocs()
 	turns := make(chan struct{})

@@ -28,17 +28,16 @@ type Runner struct {
 	log     *slog.Logger
 	environ []string
 
-	calls sync.RWMutex    // held for reading by every call; Close waits by taking it
-	life  context.Context // ends when Close begins, and calls with it
+	calls sync.RWMutex    // calls hold it for reading; Close waits by locking it
+	life  context.Context // ends when Close begins, and ends calls
 	end   context.CancelCauseFunc
-	open  context.Context // ends when the last call has returned, and connections with it
+	open  context.Context // ends when the last call has returned, and closes connections
 	shut  context.CancelFunc
 }
 
 var _ workers.Runner = (*Runner)(nil)
 
-// errClosed is the answer to calls that were made, or still ran, when the
-// runner was closed.
+// errClosed is the error of calls during and after Close.
 var errClosed = errors.New("the worker is stopping")
 
 // New returns a Runner. It opens no connection before the first call.
@@ -52,8 +51,8 @@ func New(opt Options) *Runner {
 	return r
 }
 
-// Load reads all that h needs to be asked. Whether its server is there shows at
-// the first call: one that is down for a moment must not deny everything.
+// Load reads everything that a request of h needs. It does not contact the server,
+// because a server that is down for a moment must not deny all calls.
 func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	if h.Shell || len(h.Args) > 0 || len(h.Env) > 0 || len(h.Options) > 0 {
 		return nil, errors.New("shell, args, env and options are not for http hooks; write these values into the URL or into headers, where ${NAME} stands for a variable")
@@ -71,7 +70,7 @@ func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.clear(h, target, len(vars.secrets) > 0); err != nil {
+	if err := r.checkPlain(h, target, len(vars.secrets) > 0); err != nil {
 		return nil, err
 	}
 	config, err := files(at.Dirs).config(h.TLS)
@@ -84,8 +83,8 @@ func (r *Runner) Load(h schema.Hook, at workers.Site) (workers.Handler, error) {
 	}, nil
 }
 
-// clear judges a hook whose events travel in clear.
-func (r *Runner) clear(h schema.Hook, target *url.URL, secrets bool) error {
+// checkPlain checks a hook with a plain http URL.
+func (r *Runner) checkPlain(h schema.Hook, target *url.URL, secrets bool) error {
 	switch {
 	case target.Scheme == "https":
 		return nil
@@ -100,8 +99,8 @@ func (r *Runner) clear(h schema.Hook, target *url.URL, secrets bool) error {
 	return nil
 }
 
-// Close ends the calls that are under way, waits for them, and closes all
-// connections. Calls that come later are errors.
+// Close cancels the calls in progress, waits for them, and closes all connections. Later
+// calls fail.
 func (r *Runner) Close() error {
 	r.end(errClosed)
 	r.calls.Lock()

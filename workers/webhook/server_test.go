@@ -19,7 +19,7 @@ func hookOf(url string) schema.Hook {
 	return schema.Hook{Name: "test", Event: schema.PreToolUse, Type: schema.HTTP, Handler: url}
 }
 
-// quiet is a runner whose log nobody reads, with these variables.
+// quiet returns a runner without a log, with these variables.
 func quiet(environ ...string) *Runner {
 	return New(Options{Logger: slog.New(slog.DiscardHandler), Environ: append([]string{}, environ...)})
 }
@@ -32,8 +32,8 @@ func serve(t testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// listen hands the connections that come to a port on loopback to talk, which
-// closes them, and returns the port's URL.
+// listen passes connections to a port on loopback to talk, closes them afterwards, and
+// returns the port's URL.
 func listen(t *testing.T, talk func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func listen(t *testing.T, talk func(net.Conn)) string {
 	return "http://" + l.Addr().String()
 }
 
-// load makes the handler of h with a runner that ends with the test.
+// load loads the handler of h with a runner that ends with the test.
 func load(t testing.TB, r *Runner, h schema.Hook, dirs ...string) *handler {
 	t.Helper()
 	t.Cleanup(func() { _ = r.Close() })
@@ -64,7 +64,7 @@ func load(t testing.TB, r *Runner, h schema.Hook, dirs ...string) *handler {
 	return loaded.(*handler)
 }
 
-// handle asks the server at url once about a call of a tool.
+// handle sends one request about a tool call to the server at url.
 func handle(t *testing.T, url string) (schema.Result, error) {
 	t.Helper()
 	return load(t, quiet(), hookOf(url)).Handle(t.Context(), runnertest.Event("Bash"))
@@ -75,7 +75,7 @@ func reply(w http.ResponseWriter, answer string) {
 	_, _ = io.WriteString(w, answer)
 }
 
-// expectError checks what an error says.
+// expectError checks the text of an error.
 func expectError(t *testing.T, err error, want ...string) {
 	t.Helper()
 	if err == nil {
@@ -88,7 +88,7 @@ func expectError(t *testing.T, err error, want ...string) {
 	}
 }
 
-// actors is a server that does what the suite wants of hooks, by path.
+// actors returns a server with the suite's hooks, by path.
 func actors() http.HandlerFunc {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/answers", func(w http.ResponseWriter, _ *http.Request) { reply(w, `{"decision":"allow"}`) })
@@ -135,9 +135,9 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	reply(w, string(answer))
 }
 
-// hang holds the lifeline that the URL names until the request is given up.
+// hang holds the lifeline in the URL until the request is cancelled.
 func hang(_ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // a server notices that its client has gone once it has read all
+	_, _ = io.Copy(io.Discard, r.Body) // a server detects the client's end only after it has read all
 	f, err := os.OpenFile(r.URL.Query().Get("lifeline"), os.O_WRONLY, 0)
 	if err != nil {
 		return

@@ -21,13 +21,13 @@ const (
 	HeaderSignature = "Hook-Signature"
 )
 
-// MinKey is how many bytes a key has at least: shorter ones can be guessed.
+// MinKey is the minimum length of a key in bytes. Shorter keys can be guessed.
 const MinKey = 16
 
-// scheme is how requests are signed. Another way will have another name.
+// scheme is the name of the signature scheme.
 const scheme = "v1="
 
-// key is the key of a hook that signs; nil: it does not.
+// key returns the key of a hook with sign; nil: the hook does not sign.
 func (v *variables) key(name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil
@@ -45,7 +45,7 @@ func (v *variables) key(name string) ([]byte, error) {
 	return []byte(value), nil
 }
 
-// sign adds the headers by which a server knows that body comes from who has key.
+// sign adds the headers that prove to the server that the sender has key.
 func sign(header http.Header, body, key []byte, now time.Time) {
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	header[HeaderTimestamp] = []string{stamp}

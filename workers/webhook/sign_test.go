@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestVerifyTakesWhatTheKeySignedAndNothingElse(t *testing.T) {
+func TestVerifyAcceptsOnlyValidSignatures(t *testing.T) {
 	const body = `{"hook_type":"PreToolUse"}`
 	at := time.Unix(1_800_000_000, 0)
 	for name, c := range map[string]struct {
@@ -44,9 +44,9 @@ func TestVerifyTakesWhatTheKeySignedAndNothingElse(t *testing.T) {
 			if c.change != nil {
 				c.change(header)
 			}
-			said, key, now := body, testKey, at
+			signed, key, now := body, testKey, at
 			if c.body != "" {
-				said = c.body
+				signed = c.body
 			}
 			if c.key != "" {
 				key = c.key
@@ -54,28 +54,28 @@ func TestVerifyTakesWhatTheKeySignedAndNothingElse(t *testing.T) {
 			if !c.now.IsZero() {
 				now = c.now
 			}
-			err := Verify(header, []byte(said), []byte(key), now, time.Minute)
+			err := Verify(header, []byte(signed), []byte(key), now, time.Minute)
 			if c.err != "" {
 				expectError(t, err, c.err)
 			} else if err != nil {
 				t.Error(err)
 			}
 			if err != nil && strings.Contains(err.Error(), testKey) {
-				t.Errorf("the key is told: %v", err)
+				t.Errorf("the error contains the key: %v", err)
 			}
 		})
 	}
 }
 
-// resign signs with the right key what no worker would.
+// resign signs a stamp that no worker would sign.
 func resign(h http.Header, body, stamp string) {
 	h.Set(HeaderTimestamp, stamp)
 	h.Set(HeaderSignature, scheme+hex.EncodeToString(digest(stamp, []byte(body), []byte(testKey))))
 }
 
-// TestTheSignatureIsTheOneOfTheDocs holds what servers in other languages count
-// on: the figure was made with openssl dgst -sha256 -hmac.
-func TestTheSignatureIsTheOneOfTheDocs(t *testing.T) {
+// TestTheSignatureMatchesTheDocs checks what servers in other languages rely on. The
+// figure was made with openssl dgst -sha256 -hmac.
+func TestTheSignatureMatchesTheDocs(t *testing.T) {
 	header := http.Header{}
 	sign(header, []byte("{}"), []byte(testKey), time.Unix(1_800_000_000, 999))
 	if got := header.Get(HeaderTimestamp) + " " + header.Get(HeaderSignature); got != "1800000000 v1=1313ae9c874eb1a0868ad0b65f841c4243c23fdcfad69a3ada227726fad9960e" {

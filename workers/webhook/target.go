@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// parse reads the URL of a handler. Its errors tell nothing of what may be a
-// secret: a password, or what stands behind a question mark.
+// parse parses the URL of a handler. Its errors do not contain possible secrets: a
+// password, or the query.
 func parse(handler string) (*url.URL, error) {
 	u, err := url.Parse(handler)
 	switch {
@@ -32,12 +32,12 @@ func parse(handler string) (*url.URL, error) {
 	return u, nil
 }
 
-// bare is u without what may be a secret.
+// bare returns u without possible secrets.
 func bare(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Opaque: u.Opaque, Path: u.Path, RawPath: u.RawPath}).String()
 }
 
-// isLoopback reports whether host is this machine, without asking anybody.
+// isLoopback reports whether host is this machine, without a name lookup.
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")

@@ -13,9 +13,9 @@ var (
 	errLong   = fmt.Errorf("its value has more than %d bytes; write a shorter value", schema.MaxHeader)
 )
 
-// expand replaces each ${NAME} in template by the variable's value, which is not
-// looked into, and each $$ by a dollar sign. Every other $ is an error: what was
-// meant as a secret must not be sent as its name.
+// expand replaces each ${NAME} in template by the variable's value, which is not expanded
+// again, and each $$ by a dollar sign. Every other $ is an error, so that a misspelt
+// secret is not sent as text.
 func expand(template string, value func(name string) (string, error)) (string, error) {
 	var b strings.Builder
 	for b.Len() <= schema.MaxHeader {
@@ -43,14 +43,14 @@ func expand(template string, value func(name string) (string, error)) (string, e
 	return "", errLong
 }
 
-// cutName reads "{NAME}" and returns what comes after it.
+// cutName reads "{NAME}" and returns the rest.
 func cutName(s string) (name, rest string, ok bool) {
 	s, opened := strings.CutPrefix(s, "{")
 	name, rest, closed := strings.Cut(s, "}")
 	return name, rest, opened && closed && isVariable(name)
 }
 
-// isVariable reports whether name can be a variable's, as shells see it.
+// isVariable reports whether name is a valid variable name for shells.
 func isVariable(name string) bool {
 	for i, c := range name {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'

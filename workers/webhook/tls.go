@@ -15,14 +15,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxFile is how large a file in PEM form may be; a machine's whole list of
-// authorities has a quarter of that.
+// maxFile is the maximum size of a PEM file. A system's list of authorities has a quarter
+// of it.
 const maxFile = 1 << 20
 
-// files are the folders in which relative files are looked up, in order.
+// files are the folders of relative files, in order.
 type files []string
 
-// config is how a server is trusted, and who is shown to it.
+// config returns the trusted authorities and the client certificate.
 func (f files) config(t schema.TLS) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if (t.Cert == "") != (t.Key == "") {
@@ -45,8 +45,8 @@ func (f files) config(t schema.TLS) (*tls.Config, error) {
 	return c, nil
 }
 
-// authorities reads certificates. One that cannot be read is an error: whom it
-// stands for would not be trusted, which only shows when they answer.
+// authorities reads certificates. An unreadable one is an error, because otherwise its
+// servers would only fail at a call.
 func (f files) authorities(name string) (*x509.CertPool, error) {
 	file, rest, err := f.read(name)
 	if err != nil {
@@ -89,8 +89,8 @@ func (f files) pair(t schema.TLS) (pair tls.Certificate, err error) {
 	return pair, nil
 }
 
-// read returns the PEM text of the file that name means, and its path. In the
-// folders the first file of that name decides, as for programs.
+// read returns the PEM text of the named file, and its path. In the folders, the first
+// file of that name counts, as for programs.
 func (f files) read(name string) (file string, text []byte, err error) {
 	if file, err = f.find(name); err != nil {
 		return "", nil, err

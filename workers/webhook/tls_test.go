@@ -85,7 +85,7 @@ func (*authority) pem(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
 }
 
-// folder makes a folder with these files.
+// folder writes files into a new folder.
 func folder(t testing.TB, contents map[string][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,9 +97,8 @@ func folder(t testing.TB, contents map[string][]byte) string {
 	return dir
 }
 
-// serveTLS starts a server on loopback that offers HTTP/2, unless change does
-// something about that. The folder holds what a client needs: ca.pem, cert.pem
-// and key.pem.
+// serveTLS starts a server on loopback that offers HTTP/2, unless change prevents it. The
+// folder has a client's files: ca.pem, cert.pem and key.pem.
 func serveTLS(t testing.TB, h http.Handler, change func(*httptest.Server, *authority)) (url, dir string) {
 	t.Helper()
 	a := newAuthority(t)
@@ -111,7 +110,7 @@ func serveTLS(t testing.TB, h http.Handler, change func(*httptest.Server, *autho
 		t.Fatal(err)
 	}
 	s := httptest.NewUnstartedServer(h)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that tests want to fail
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // tests cause failing handshakes
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	s.EnableHTTP2 = true
 	if change != nil {
@@ -123,33 +122,33 @@ func serveTLS(t testing.TB, h http.Handler, change func(*httptest.Server, *autho
 	return s.URL, folder(t, map[string][]byte{"ca.pem": a.pem(a.cert), "cert.pem": mine, "key.pem": secret})
 }
 
-// whoCalls tells who the client is and how it came.
+// whoCalls answers with the protocol and the client's name.
 func whoCalls(w http.ResponseWriter, r *http.Request) {
-	who := "nobody"
+	who := "anonymous"
 	if len(r.TLS.PeerCertificates) > 0 {
 		who = r.TLS.PeerCertificates[0].Subject.CommonName
 	}
 	http.Error(w, r.Proto+" "+who, http.StatusUnprocessableEntity)
 }
 
-func TestATLSServerIsTrustedAndShownWhoCallsAsTheHookSays(t *testing.T) {
+func TestTLSFollowsTheHooksSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		tls    schema.TLS
 		server func(*httptest.Server, *authority)
 		want   string
 		err    string
 	}{
-		"a server whose authority nobody trusts is not asked": {err: "certificate signed by unknown authority"},
-		"the hook's own authority is trusted":                 {tls: schema.TLS{CA: "ca.pem"}, want: "HTTP/2.0 nobody"},
+		"a server of an untrusted authority is not asked": {err: "certificate signed by unknown authority"},
+		"the hook's own authority is trusted":             {tls: schema.TLS{CA: "ca.pem"}, want: "HTTP/2.0 anonymous"},
 		"a server without HTTP/2 is asked without it": {
-			tls: schema.TLS{CA: "ca.pem"}, server: func(s *httptest.Server, _ *authority) { s.EnableHTTP2 = false }, want: "HTTP/1.1 nobody"},
+			tls: schema.TLS{CA: "ca.pem"}, server: func(s *httptest.Server, _ *authority) { s.EnableHTTP2 = false }, want: "HTTP/1.1 anonymous"},
 		"a server that asks for a certificate is shown the hook's": {
 			tls:    schema.TLS{CA: "ca.pem", Cert: "cert.pem", Key: "key.pem"},
 			server: func(s *httptest.Server, a *authority) { demand(s, a) }, want: "HTTP/2.0 worker"},
 		"a server that asks for a certificate refuses a hook without": {
 			tls: schema.TLS{CA: "ca.pem"}, server: func(s *httptest.Server, a *authority) { demand(s, a) }, err: "could not be asked"}, // with the server's words, unless it hangs up before they are read
-		"a certificate for another name is good if the hook says so":   {tls: schema.TLS{CA: "ca.pem", ServerName: "policy.example"}, want: "HTTP/2.0 nobody"},
-		"a certificate without the name that the hook says is no good": {tls: schema.TLS{CA: "ca.pem", ServerName: "other.example"}, err: "not other.example"},
+		"the hook can name the certificate's name":                 {tls: schema.TLS{CA: "ca.pem", ServerName: "policy.example"}, want: "HTTP/2.0 anonymous"},
+		"a certificate without the hook's server name is rejected": {tls: schema.TLS{CA: "ca.pem", ServerName: "other.example"}, err: "not other.example"},
 		"a server that only knows TLS 1.1 is not asked": {
 			tls: schema.TLS{CA: "ca.pem"}, server: func(s *httptest.Server, _ *authority) { age(s) }, err: "could not be asked"},
 	} {
@@ -167,12 +166,12 @@ func TestATLSServerIsTrustedAndShownWhoCallsAsTheHookSays(t *testing.T) {
 	}
 }
 
-// age makes a server speak what its clients no longer should; HTTP/2 is younger.
+// age limits a server to an old TLS version, which excludes HTTP/2.
 func age(s *httptest.Server) {
 	s.EnableHTTP2, s.TLS.MinVersion, s.TLS.MaxVersion = false, tls.VersionTLS10, tls.VersionTLS11
 }
 
-// demand makes a server ask for certificates of a.
+// demand makes a server require certificates of a.
 func demand(s *httptest.Server, a *authority) {
 	s.TLS.ClientAuth, s.TLS.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 	s.TLS.ClientCAs.AddCert(a.cert)
@@ -204,7 +203,7 @@ func TestFilesAreLookedUpInTheFoldersInOrder(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNoGoodAreLoadErrorsThatSayWhichAndWhy(t *testing.T) {
+func TestInvalidFilesAreLoadErrors(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.issue(t, certificate("worker"))
 	other, _ := a.issue(t, certificate("other"))
@@ -236,7 +235,7 @@ func TestFilesThatAreNoGoodAreLoadErrorsThatSayWhichAndWhy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if strings.Contains(name, "permission") && os.Geteuid() == 0 {
-				t.Skip("root may read every file: that one without permission is told was NOT tested")
+				t.Skip("root may read every file, so the error of an unreadable file was NOT tested")
 			}
 			hook := hookOf("https://policy.example/hook")
 			hook.TLS = c.tls
@@ -245,7 +244,7 @@ func TestFilesThatAreNoGoodAreLoadErrorsThatSayWhichAndWhy(t *testing.T) {
 			_, err := r.Load(hook, workers.Site{Dirs: []string{dir}})
 			expectError(t, err, c.want...)
 			if err != nil && strings.Contains(err.Error(), "BEGIN PRIVATE") {
-				t.Errorf("the key is told: %v", err)
+				t.Errorf("the error contains the key: %v", err)
 			}
 		})
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// vigil watches a call: it reports a slow host to the pool, and checks that the host's
-// event loop still runs.
-type vigil struct {
+// callMonitor watches a call: it reports a slow host to the pool, and checks that the
+// host's event loop still runs.
+type callMonitor struct {
 	host  *host
 	call  *call
 	timer *time.Timer
@@ -18,12 +18,12 @@ type vigil struct {
 // errBlocked is why a shared host is killed before the deadlines of its calls.
 var errBlocked = errors.New("its event loop did not answer, because a coroutine blocked it; await slow operations, or use asyncio.to_thread")
 
-func newVigil(h *host, c *call) *vigil {
-	return &vigil{host: h, call: c, timer: time.NewTimer(h.pool.runner.wait.slow)}
+func newCallMonitor(h *host, c *call) *callMonitor {
+	return &callMonitor{host: h, call: c, timer: time.NewTimer(h.pool.runner.wait.slow)}
 }
 
 // tick runs after the call became slow, and then at each interval of stall.
-func (v *vigil) tick() {
+func (v *callMonitor) tick() {
 	stall := v.host.pool.runner.wait.stall
 	switch f := v.call.function; {
 	case !v.slow:
