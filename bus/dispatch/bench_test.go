@@ -24,8 +24,8 @@ func BenchmarkPlan(b *testing.B) {
 	}
 }
 
-// fleet is a large configuration: a third of its 5,000 hooks are global, half
-// of those with a condition; the others belong to agents.
+// fleet returns a large configuration: a third of its 5,000 hooks are global, half of
+// those with a condition; the others belong to agents.
 func fleet() schema.Config {
 	c := schema.Config{Version: 1}
 	for i := range 5000 {
@@ -66,8 +66,8 @@ func BenchmarkCompile5000Hooks(b *testing.B) {
 	}
 }
 
-// BenchmarkPlan5000Hooks finds the hooks of a call: for an agent that nobody
-// has asked about, for a tool that is new, and as all calls after that do.
+// BenchmarkPlan5000Hooks finds the hooks of a call: for a new agent, for a new tool, and
+// for a known pair.
 func BenchmarkPlan5000Hooks(b *testing.B) {
 	s := compileFleet(b, fleet())
 	for name, call := range map[string]func(n int) (agent, tool string){
@@ -89,9 +89,8 @@ func BenchmarkPlan5000Hooks(b *testing.B) {
 	}
 }
 
-// BenchmarkDispatch is a whole call with hooks that have no opinion, run as a
-// function call by a real worker in this process, or by one behind a bus that
-// costs nothing.
+// BenchmarkDispatch measures a whole call with hooks that have no opinion, run by a real
+// worker in this process, or by one behind a bus without costs.
 func BenchmarkDispatch(b *testing.B) {
 	for _, n := range []int{1, 8} {
 		b.Run(fmt.Sprintf("local/hooks=%d", n), func(b *testing.B) { benchDispatch(b, n, schema.DefaultPool) })
@@ -108,7 +107,7 @@ func benchDispatch(b *testing.B, n int, in string, more ...schema.Hook) {
 	s := compile(b, slices.Concat(hooks, more)...)
 	w := workers.New(workers.Options{
 		Name: "w", Pools: []string{in}, Inline: []schema.Kind{schema.Builtin},
-		Runners: map[schema.Kind]workers.Runner{schema.Builtin: quiet{}}, Logger: slog.New(slog.DiscardHandler),
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: noOpinion{}}, Logger: slog.New(slog.DiscardHandler),
 	})
 	w.Load(s.Config)
 	members := dispatch.NewMembers(10)
@@ -137,13 +136,13 @@ func benchDispatch(b *testing.B, n int, in string, more ...schema.Hook) {
 	}
 }
 
-// quiet runs hooks that have no opinion.
-type quiet struct{}
+// noOpinion runs hooks that have no opinion.
+type noOpinion struct{}
 
-// Load has nothing to prepare.
-func (quiet) Load(schema.Hook, workers.Site) (workers.Handler, error) {
+// Load prepares nothing.
+func (noOpinion) Load(schema.Hook, workers.Site) (workers.Handler, error) {
 	return workers.HandlerFunc(func(context.Context, *schema.Event) (schema.Result, error) { return schema.Result{}, nil }), nil
 }
 
-// Close has nothing to end.
-func (quiet) Close() error { return nil }
+// Close does nothing.
+func (noOpinion) Close() error { return nil }

@@ -34,7 +34,7 @@ func TestReadonlyBatchesOfSeveralPoolsRunSideBySide(t *testing.T) {
 	})
 }
 
-func TestAnEarlyDenyDoesNotWaitForSlowerHooksBehindIt(t *testing.T) {
+func TestAnEarlyDenyDoesNotWaitForSlowerHooksAfterIt(t *testing.T) {
 	hooks := []schema.Hook{hook("x", readonly, pool("a")), hook("y", readonly, pool("b")), hook("z", readonly, pool("c"))}
 	inWorld(t, hooks, func(w *world) {
 		p := w.pools("a", "b", "c")
@@ -45,14 +45,14 @@ func TestAnEarlyDenyDoesNotWaitForSlowerHooksBehindIt(t *testing.T) {
 		w.wants(v, schema.Deny, "x=ok@a y=ok@b")
 		w.took(took, 2*time.Second, 2*time.Second)
 		pass(10 * time.Second)
-		w.wantsTold("aside z=ok")
+		w.wantsEvents("aside z=ok")
 		if v.Reason != "no" {
 			t.Errorf("reason %q", v.Reason)
 		}
 	})
 }
 
-// The first in registration order wins, not the fastest.
+// The first deny in registration order counts, not the fastest.
 func TestADenyWaitsForSlowerHooksBeforeIt(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", readonly, pool("a")), hook("y", readonly, pool("b"))}, func(w *world) {
 		p := w.pools("a", "b")
@@ -60,21 +60,21 @@ func TestADenyWaitsForSlowerHooksBeforeIt(t *testing.T) {
 		p["b"].act("y", act{says: schema.Denied("fast")})
 		v, _ := w.ask(time.Minute)
 		w.wants(v, schema.Deny, "x=ok@a")
-		w.wantsTold("aside y=ok")
+		w.wantsEvents("aside y=ok")
 		if v.Reason != "first" {
 			t.Errorf("reason %q", v.Reason)
 		}
 	})
 }
 
-func TestWhatRanBesideInTheSameBatchIsToldAside(t *testing.T) {
+func TestOutcomesAfterADenyInItsBatchAreReportedAside(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", readonly), hook("y", readonly)}, func(w *world) {
 		w.peer("remote", "a", 4).replying(schema.BatchReply{Outcomes: []schema.Outcome{
 			{Hook: 0, Result: schema.Denied("no")}, {Hook: 1, Result: schema.Denied("neither")},
 		}})
 		v, _ := w.ask(time.Minute)
 		w.wants(v, schema.Deny, "x=ok@a")
-		w.wantsTold("aside y=ok")
+		w.wantsEvents("aside y=ok")
 	})
 }
 
@@ -87,12 +87,12 @@ func TestNothingIsDroppedOnThePostEvents(t *testing.T) {
 		p["b"].act("y", act{says: schema.Result{Decision: schema.Fail, Reason: "worse"}})
 		v, _ := w.ask(time.Minute)
 		w.wants(v, schema.Fail, "x=ok@a y=ok@b z=ok@c")
-		w.wantsTold()
+		w.wantsEvents()
 	})
 }
 
-// A rewriter stands alone: what is behind it sees what it made of the input.
-func TestRewritesChainThroughPools(t *testing.T) {
+// A rewriting hook runs alone, and later hooks see the rewritten input.
+func TestRewritesChainAcrossPools(t *testing.T) {
 	rewrites := func(n int) act {
 		return act{says: schema.Rewritten(jsontext.Value(fmt.Sprintf(`{"n":%d}`, n))), takes: time.Second}
 	}
@@ -110,7 +110,7 @@ func TestRewritesChainThroughPools(t *testing.T) {
 	})
 }
 
-func TestConditionsThatFailCountAsTrueAndFalseOnesCostNothing(t *testing.T) {
+func TestFailingConditionsCountAsTrueAndFalseOnesSkipTheHook(t *testing.T) {
 	hooks := []schema.Hook{
 		hook("x", given("false")), hook("y", given("fails")), hook("z", given("panics")),
 		hook("s", shadow, given("panics")), hook("t", shadow, given("false")),
@@ -120,15 +120,15 @@ func TestConditionsThatFailCountAsTrueAndFalseOnesCostNothing(t *testing.T) {
 		v, _ := w.ask(time.Minute)
 		w.wants(v, schema.None, "y=ok@a z=ok@a")
 		synctest.Wait()
-		slices.Sort(w.told)
-		w.wantsTold("condition of s failed", "condition of y failed", "condition of z failed", "shadow s=ok, continue would be continue")
+		slices.Sort(w.events)
+		w.wantsEvents("condition of s failed", "condition of y failed", "condition of z failed", "shadow s=ok, continue would be continue")
 		if got := p.batches(); slices.Contains(got, "x") || slices.Contains(got, "t") {
 			t.Errorf("asked for %q", got)
 		}
 	})
 }
 
-// The load is spread, and nobody gets more than it takes.
+// Calls are spread over the workers, and no worker exceeds its capacity.
 func TestCallsSpreadOverTheWorkersOfAPool(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		var peers []*peer
@@ -169,8 +169,8 @@ func TestAWorkerThatHoldsTheVersionIsPreferred(t *testing.T) {
 	})
 }
 
-// A call that stands in a wave with others is not lost with them.
-func TestASideBySideLossHitsItsOwnBatchOnly(t *testing.T) {
+// If a batch of a wave is lost, the other batches of the wave are not.
+func TestALossAffectsOnlyItsBatch(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", readonly, pool("a")), hook("y", readonly, closed, pool("b"))}, func(w *world) {
 		p := w.pools("a", "b")
 		p["a"].act("x", act{takes: time.Second})

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestACallWaitsWhileEverybodyIsBusyAndThenFollowsItsPolicy(t *testing.T) {
+func TestACallWaitsForABusyPoolAndThenFollowsItsPolicy(t *testing.T) {
 	for policy, want := range map[string]schema.Decision{"open": schema.None, "closed": schema.Deny} {
 		t.Run(policy, func(t *testing.T) {
 			h := hook("x", timeout(2*time.Second))
@@ -32,7 +32,7 @@ func TestACallWaitsWhileEverybodyIsBusyAndThenFollowsItsPolicy(t *testing.T) {
 	}
 }
 
-func TestABusyWorkerIsLeftAloneUntilItsNextBeat(t *testing.T) {
+func TestABusyWorkerGetsNothingUntilItsNextHeartbeat(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", timeout(2*time.Second))}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.replying(status(schema.StatusBusy))
@@ -43,7 +43,7 @@ func TestABusyWorkerIsLeftAloneUntilItsNextBeat(t *testing.T) {
 	})
 }
 
-func TestAboveTheQueuesBoundACallIsBusyAtOnce(t *testing.T) {
+func TestACallOverTheQueuesLimitIsBusyAtOnce(t *testing.T) {
 	inWorldWithQueue(t, 2, []schema.Hook{hook("x")}, func(w *world) {
 		p := w.peer("remote", "a", 1)
 		p.act("x", act{takes: time.Second})
@@ -60,8 +60,8 @@ func TestAboveTheQueuesBoundACallIsBusyAtOnce(t *testing.T) {
 	})
 }
 
-// A refused call that goes back into the queue is not turned away there, and
-// stands before those that came later: it has its place already.
+// A refused call that returns to the queue is not turned away, and keeps its place before
+// later calls.
 func TestACallThatHasWaitedKeepsItsPlaceInAFullQueue(t *testing.T) {
 	inWorldWithQueue(t, 1, []schema.Hook{hook("x")}, func(w *world) {
 		w.peer("remote", "a", 1).act("x", act{takes: time.Second})
@@ -87,7 +87,7 @@ func TestACallThatHasWaitedKeepsItsPlaceInAFullQueue(t *testing.T) {
 	})
 }
 
-func TestCallsAreServedInTheOrderInWhichTheyCame(t *testing.T) {
+func TestCallsAreServedInOrderOfArrival(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		p := w.peer("remote", "a", 1)
 		p.act("x", act{takes: time.Second})
@@ -110,8 +110,8 @@ func TestCallsAreServedInTheOrderInWhichTheyCame(t *testing.T) {
 	})
 }
 
-// Many calls, few slots, and workers that no beat announces again: a slot that
-// woke nobody would leave its calls to wait until their deadline.
+// With many calls, few slots and no further heartbeats, a lost wake-up would leave calls
+// waiting until their deadline.
 func TestNoWakeUpIsLost(t *testing.T) {
 	hooks := []schema.Hook{hook("x"), hook("y", pool(schema.DefaultPool))}
 	inWorldWithQueue(t, 1000, hooks, func(w *world) {
@@ -119,7 +119,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 		for _, p := range []*peer{w.peer("remote", "a", 1), w.peer("remote", "b", 2), w.peer(schema.DefaultPool, "c", 1)} {
 			p.mute.Store(true)
 		}
-		w.stopped.Store(true) // no ticks: nothing is found out by looking
+		w.stopped.Store(true) // no ticks, which would find lost wake-ups
 		var calls sync.WaitGroup
 		var faults atomic.Int32
 		start := time.Now()
@@ -178,8 +178,8 @@ func TestNoWakeUpIsLostInARace(t *testing.T) {
 	calls.Wait()
 }
 
-// Nobody waits yet when the slot becomes free, and none becomes free after it.
-func TestALocalSlotThatBecomesFreeBeforeTheCallStandsInTheQueueIsTaken(t *testing.T) {
+// The slot becomes free before the call is queued, and no other one becomes free later.
+func TestALocalSlotFreedBeforeQueueingIsTaken(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", pool(schema.DefaultPool))}, func(w *world) {
 		l := w.local(1)
 		tried := 0
@@ -197,15 +197,15 @@ func TestALocalSlotThatBecomesFreeBeforeTheCallStandsInTheQueueIsTaken(t *testin
 	})
 }
 
-// A call may give up at the very moment in which it is given a slot.
-func TestWhatACallWasGivenAsItLeftGoesToTheNext(t *testing.T) {
+// A call may give up at the moment in which it is given a slot.
+func TestASlotOfACallThatGaveUpGoesToTheNext(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", timeout(time.Second))}, func(w *world) {
 		p := w.peer("remote", "a", 1)
 		p.mute.Store(true)
 		w.stopped.Store(true)
 		p.act("x", act{takes: 500 * time.Millisecond})
 		var calls []<-chan schema.Verdict
-		for range 20 { // all are given up at the same instant, most of them while slots are handed on
+		for range 20 { // all give up at the same instant, most of them while slots are passed on
 			calls = append(calls, w.askAside(time.Minute))
 		}
 		served := 0

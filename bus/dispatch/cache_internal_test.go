@@ -7,9 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Whoever may send events chooses the names of agents and tools: they must not
-// fill the memory.
-func TestThePlansOfASnapshotAreBounded(t *testing.T) {
+// Clients choose the names of agents and tools, which must not fill the memory.
+func TestThePlansOfAScopeAreLimited(t *testing.T) {
 	s, err := Compile(schema.Config{Version: 1, Hooks: []schema.Hook{
 		{Name: "a", Event: schema.PreToolUse, Pool: "p"}, {Name: "b", Event: schema.PreToolUse, Pool: "p", Agent: "own-*"},
 	}}, nil)
@@ -34,7 +33,7 @@ func TestThePlansOfASnapshotAreBounded(t *testing.T) {
 }
 
 // Every agent of the file matches another set of patterns.
-func TestTheScopesOfASnapshotAreBounded(t *testing.T) {
+func TestTheScopesOfASnapshotAreLimited(t *testing.T) {
 	cfg := schema.Config{Version: 1}
 	for i := range maxPlans + 10 {
 		cfg.Overrides = append(cfg.Overrides, schema.Override{Agent: fmt.Sprint("a", i), Event: schema.PreToolUse})
@@ -51,8 +50,8 @@ func TestTheScopesOfASnapshotAreBounded(t *testing.T) {
 	}
 }
 
-// With a scope for every agent, the plans of all of them together are bounded.
-func TestThePlansOfAllScopesAreBounded(t *testing.T) {
+// With a scope for every agent, the plans of all scopes together are limited.
+func TestThePlansOfAllScopesAreLimited(t *testing.T) {
 	cfg := schema.Config{Version: 1}
 	const agents = 64
 	for i := range agents {
@@ -76,6 +75,6 @@ func TestThePlansOfAllScopesAreBounded(t *testing.T) {
 		kept += len(sc.plans)
 	}
 	if kept > maxAllPlans || int64(kept) != s.plans.Load() || forgotten == 0 {
-		t.Errorf("%d plans are kept, counted are %d; %d times all were forgotten", kept, s.plans.Load(), forgotten)
+		t.Errorf("%d plans are cached, %d are counted; the caches were emptied %d times", kept, s.plans.Load(), forgotten)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Each event × each word × with and without values of each kind: legal answers
 // act, illegal ones are errors of their hook that name the legal ones, and follow
 // its failure policy. It is the real dispatcher that judges, asking a worker.
-func TestEveryAnswerComesToWhatTheContractSays(t *testing.T) {
+func TestEveryAnswerFollowsTheContract(t *testing.T) {
 	byEvent := map[schema.EventType][]contract.Cell{}
 	for _, c := range contract.Cells() {
 		byEvent[c.Event] = append(byEvent[c.Event], c)

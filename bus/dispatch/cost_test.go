@@ -17,9 +17,9 @@ func (p *prompt) Call(_ context.Context, _, worker string, b *schema.Batch) (sch
 	return schema.BatchReply{Worker: worker, Outcomes: p.outcomes[:len(b.Hooks)]}, nil
 }
 
-// TestWhatACallAllocates bounds what is made for a call of one batch besides
-// what its messages take. More hooks in the batch take larger objects, not more.
-func TestWhatACallAllocates(t *testing.T) {
+// TestACallAllocatesLittle limits the allocations of a call with one batch, besides those
+// for its messages. More hooks take larger objects, not more.
+func TestACallAllocatesLittle(t *testing.T) {
 	bustest.PlainOnly(t, "how much is allocated, which the detector adds to")
 	for _, hooks := range []int{1, 8} {
 		p, cfg := &prompt{}, schema.Config{Version: 1}

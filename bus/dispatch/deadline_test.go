@@ -23,7 +23,7 @@ func TestAHookHasItsOwnTimeout(t *testing.T) {
 	})
 }
 
-func TestTheEventsTimeCountsWhenItIsShorter(t *testing.T) {
+func TestAShorterDeadlineOfTheEventCounts(t *testing.T) {
 	for policy, want := range map[string]schema.Decision{"open": schema.None, "closed": schema.Deny} {
 		t.Run(policy, func(t *testing.T) {
 			h := hook("x")
@@ -31,7 +31,7 @@ func TestTheEventsTimeCountsWhenItIsShorter(t *testing.T) {
 			inWorld(t, []schema.Hook{h}, func(w *world) {
 				w.peer("remote", "a", 4).act("x", act{takes: time.Hour})
 				v, took := w.ask(2 * time.Second)
-				w.wants(v, want, "x=deadline@a") // the worker said so, in time
+				w.wants(v, want, "x=deadline@a") // the worker reported it, in time
 				w.took(took, 1700*time.Millisecond, 1900*time.Millisecond)
 			})
 		})
@@ -47,7 +47,7 @@ func TestAWorkerThatDoesNotAnswerInTimeIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-func TestHooksThatTheTimeDoesNotReachAreTheirDeadline(t *testing.T) {
+func TestHooksThatCouldNotStartMissTheirDeadline(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y", pool("other")), hook("z", closed, pool("third"))}, func(w *world) {
 		w.peer("remote", "a", 4).frozen.Store(true)
 		b, c := w.peer("other", "b", 4), w.peer("third", "c", 4)
@@ -55,12 +55,12 @@ func TestHooksThatTheTimeDoesNotReachAreTheirDeadline(t *testing.T) {
 		w.wants(v, schema.Deny, "x=deadline y=deadline z=deadline")
 		w.took(took, 950*time.Millisecond, 950*time.Millisecond)
 		if len(b.batches())+len(c.batches()) > 0 {
-			t.Error("a worker was bothered although no time was left")
+			t.Error("a worker was asked although no time was left")
 		}
 	})
 }
 
-func TestACallWhoseTimeIsOverIsAnsweredAtOnce(t *testing.T) {
+func TestACallPastItsDeadlineIsAnsweredAtOnce(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		p := w.peer("remote", "a", 1)
 		p.act("x", act{takes: time.Second})
@@ -71,9 +71,9 @@ func TestACallWhoseTimeIsOverIsAnsweredAtOnce(t *testing.T) {
 	})
 }
 
-// Guarantee 4: whoever hangs, refuses, dies or is silent, the verdict is there
-// before the request's deadline, and time is left to send it.
-func TestTheVerdictIsAlwaysThereBeforeTheDeadline(t *testing.T) {
+// If workers hang, refuse, die or are silent, the verdict is still complete before the
+// request's deadline, with time left to send it.
+func TestTheVerdictIsAlwaysCompleteBeforeTheDeadline(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var hooks []schema.Hook
 		pools := []string{"east", "west", schema.DefaultPool}
@@ -118,7 +118,7 @@ func someTimes() []time.Duration {
 	return []time.Duration{ms, 10 * ms, 50 * ms, 300 * ms, time.Second, 3 * time.Second, 10 * time.Second}
 }
 
-// script has hooks take so long.
+// script sets how long the hooks take.
 func (w *world) script(p *peer, takes []time.Duration) {
 	for i, d := range takes {
 		p.act(w.hooks[i].Name, act{takes: d})

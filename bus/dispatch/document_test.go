@@ -13,9 +13,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// Whatever is configured: what a shim decides from the document is what the plan
-// says, and a coarser document guards all of that, too.
-func TestShimsGuardWhatPlansGuard(t *testing.T) {
+// For any configuration, a shim decides from the document as the plan says, and a coarser
+// document guards at least the same calls.
+func TestShimsGuardTheSameCallsAsPlans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions, Stages: true}).Draw(t, "case")
 		c.Config.Fabric = "f"
@@ -32,10 +32,10 @@ func TestShimsGuardWhatPlansGuard(t *testing.T) {
 			{Agent: r.Agent, Event: r.Event, Tool: r.Tool}:                 s.Plan(r.Agent, r.Event, r.Tool).Guarded,
 			{Agent: r.Agent, Event: r.Event}:                               model.Guarded(c.Config, r.Agent, r.Event, ""),
 			{Agent: schema.UnknownAgent, Event: r.Event, Tool: r.Tool}:     s.Guards(schema.UnknownAgent, r.Event, r.Tool),
-			{Agent: "somebody else", Event: r.Event, Tool: "another tool"}: s.Plan("somebody else", r.Event, "another tool").Guarded,
+			{Agent: "another agent", Event: r.Event, Tool: "another tool"}: s.Plan("another agent", r.Event, "another tool").Guarded,
 		}
 		if r.Tool == "" && r.Event.HasTool() {
-			delete(calls, guard.Call{Agent: r.Agent, Event: r.Event}) // said twice
+			delete(calls, guard.Call{Agent: r.Agent, Event: r.Event}) // equal calls
 		}
 		coarser := document(t, &c.Config, rapid.SampledFrom([]int{0, 200, 400, 800}).Draw(t, "most"))
 		for call, guarded := range calls {
@@ -57,7 +57,7 @@ func TestShimsGuardWhatPlansGuard(t *testing.T) {
 	})
 }
 
-// document is the policy of a configuration, after its way over the wire.
+// document returns the policy of a configuration after encoding and decoding.
 func document(t *rapid.T, cfg *schema.Config, most int) *guard.Rules {
 	_, data, err := guard.DocumentUpTo(cfg, most)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Whatever is configured, happens and is answered, through several pools, with
-// conditions, overrides and shadow hooks, on workers that refuse, split and
-// lose batches: the verdict is the model's, and so is what each hook saw.
+// For any configuration and answers, with several pools, conditions, overrides and shadow
+// hooks, and with workers that refuse, split and lose batches, the verdict
+// and the input of each hook are the model's.
 func TestDispatchEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions, Stages: true}).Draw(rt, "case")
@@ -64,7 +64,7 @@ func (p *play) differences() []string {
 	}
 	d := append(want.Diff(got), want.DiffCalls(s.calls, unreached...)...)
 	if took > slowest {
-		d = append(d, fmt.Sprintf("took %s of fake time; nobody was slow", took))
+		d = append(d, fmt.Sprintf("took %s of fake time; no worker was slow", took))
 	}
 	if p.body == "sound" && decisive(got.Decision) != slices.ContainsFunc(got.ExecutedHooks, func(h schema.ExecutedHook) bool { return decisive(h.Decision) }) {
 		d = append(d, fmt.Sprintf("the verdict is %q; the hooks decided %+v", got.Decision, got.ExecutedHooks))
@@ -116,8 +116,8 @@ func (p *play) encode() []byte {
 	return body
 }
 
-// foreign: what is told aside is about hooks that ran beside the one that ended
-// the chain.
+// foreign returns outcomes that were reported aside although their hooks did not run beside
+// the one that ended the chain.
 func foreign(asides []string, want *model.Expectation) (d []string) {
 	var allowed []string
 	for _, c := range want.Beside {
@@ -125,7 +125,7 @@ func foreign(asides []string, want *model.Expectation) (d []string) {
 	}
 	for _, name := range asides {
 		if !slices.Contains(allowed, name) {
-			d = append(d, fmt.Sprintf("hook %q was told aside; only %q may be", name, allowed))
+			d = append(d, fmt.Sprintf("hook %q was reported aside; only %q may be", name, allowed))
 		}
 	}
 	return d

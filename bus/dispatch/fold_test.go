@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// settled draws what some hooks of one event came to, as Settle leaves it.
+// settled draws the verdicts of some hooks of one event, as Settle returns them.
 func settled(t *rapid.T, events *rapid.Generator[schema.EventType], least, most int) (schema.EventType, []schema.Verdict) {
 	event := events.Draw(t, "event")
 	var out []schema.Verdict
@@ -30,7 +30,7 @@ func settled(t *rapid.T, events *rapid.Generator[schema.EventType], least, most 
 	return event, out
 }
 
-// outcome is an answer of the model as a worker sends it.
+// outcome converts an answer of the model to a worker's outcome.
 func outcome(hook int, a model.Answer) *schema.Outcome {
 	return &schema.Outcome{Hook: hook, Kind: a.Kind, Error: a.Error, Result: a.Result}
 }
@@ -45,7 +45,7 @@ func foldAll(t schema.EventType, parts ...schema.Verdict) schema.Verdict {
 
 func same(t *rapid.T, law string, left, right any) {
 	t.Helper()
-	if reflect.DeepEqual(left, right) { // far cheaper, but for nil and empty being two things
+	if reflect.DeepEqual(left, right) { // much faster, but distinguishes nil and empty
 		return
 	}
 	if d := cmp.Diff(left, right, cmpopts.EquateEmpty()); d != "" {
@@ -53,8 +53,8 @@ func same(t *rapid.T, law string, left, right any) {
 	}
 }
 
-// chains are the events at which the first terminal result wins; posts are the
-// others, where nothing is dropped.
+// chains draws an event at which the first terminal result counts; posts draws another
+// one, where nothing is dropped.
 func chains() *rapid.Generator[schema.EventType] {
 	return rapid.SampledFrom(schema.EventTypes()).Filter(schema.EventType.Chains)
 }
@@ -87,7 +87,7 @@ func TestATerminalVerdictIsALeftZeroOfFoldButForTheTrailBeforeIt(t *testing.T) {
 		before, after, end := p[0], p[1], ending(t, e)
 		same(t, "t·x = t", dispatch.Fold(e, end, after), end)
 		if e.Terminal(before.Decision) {
-			return // then before is the zero, by the line above
+			return // before is then the zero verdict, by the line above
 		}
 		whole := dispatch.Fold(e, before, end)
 		same(t, "the trail before", whole.ExecutedHooks[:1], before.ExecutedHooks)
@@ -100,7 +100,7 @@ func TestATerminalVerdictIsALeftZeroOfFoldButForTheTrailBeforeIt(t *testing.T) {
 	})
 }
 
-// ending draws what a hook came to that ends the chain.
+// ending draws a verdict that ends the chain.
 func ending(t *rapid.T, e schema.EventType) schema.Verdict {
 	r := gen.Results(e).Draw(t, "ending")
 	r.Reason = r.Reason[:min(len(r.Reason), 8)]
@@ -149,7 +149,7 @@ func TestAStopOnThePostEventsIsALeftZeroOfFoldAndDropsNothingBeforeIt(t *testing
 		same(t, "(x·s)·y = x·s", dispatch.Fold(e, whole, after), whole)
 		want := schema.Stop
 		if before.Decision == schema.Fail {
-			want = schema.Fail // a stop undoes no fail
+			want = schema.Fail // a stop does not undo a fail
 		}
 		same(t, "the decision and the stop's value", []string{string(whole.Decision), string(whole.Value)}, []string{string(want), string(end.Value)})
 		same(t, "the trail", whole.ExecutedHooks, slices.Concat(before.ExecutedHooks, end.ExecutedHooks))
@@ -172,33 +172,33 @@ func TestFeedbackThatGaveWayIsInjected(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		at     schema.EventType
-		said   []schema.Verdict
+		parts  []schema.Verdict
 		reason string
 		want   string
 	}{
 		"a stop behind two denies":               {schema.PostToolUse, []schema.Verdict{deny("a", "x"), deny("b", "y"), end(schema.Stop)}, "the end", "own a:x b:y"},
 		"a fail between two denies":              {schema.ToolError, []schema.Verdict{deny("a", "x"), end(schema.Fail), deny("b", "y")}, "the end", "own a:x b:y"},
 		"the verdict has the first deny's own":   {schema.PostToolUse, []schema.Verdict{deny("a", "x"), deny("b", "y")}, "x", "b:y"},
-		"a deny that says no more than another":  {schema.PostToolUse, []schema.Verdict{deny("a", "x"), deny("b", "x")}, "x", ""},
+		"a deny with another's reason":           {schema.PostToolUse, []schema.Verdict{deny("a", "x"), deny("b", "x")}, "x", ""},
 		"a deny without a reason":                {schema.PostToolUse, []schema.Verdict{deny("a", ""), end(schema.Stop)}, "the end", "own"},
-		"before a tool a deny is no feedback":    {schema.PreToolUse, []schema.Verdict{deny("a", "x"), end(schema.Stop)}, "x", ""},
-		"one deny alone stands where it stood":   {schema.PostToolUse, []schema.Verdict{deny("a", "x")}, "x", ""},
+		"before a tool a deny is not feedback":   {schema.PreToolUse, []schema.Verdict{deny("a", "x"), end(schema.Stop)}, "x", ""},
+		"a single deny is not repeated":          {schema.PostToolUse, []schema.Verdict{deny("a", "x")}, "x", ""},
 		"a stop alone has its own injections":    {schema.PostToolUse, []schema.Verdict{end(schema.Stop), deny("a", "x")}, "the end", "own"},
 		"two hooks, folded one after the other":  {schema.PostToolUse, []schema.Verdict{{}, deny("a", "x"), {}, end(schema.Stop)}, "the end", "own a:x"},
 		"at the end of a query it has no denies": {schema.QueryEnd, []schema.Verdict{end(schema.Stop)}, "the end", "own"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := foldAll(c.at, c.said...)
-			for range 2 { // a loop calls it for the fabric's verdict once more
+			got := foldAll(c.at, c.parts...)
+			for range 2 { // a loop calls it again for the fabric's verdict
 				dispatch.KeepFeedback(c.at, &got)
-				var told []string
+				var injected []string
 				for _, in := range got.Injections {
 					if in.Strategy == schema.ToolResult {
 						in.Content = in.Hook + ":" + in.Content
 					}
-					told = append(told, in.Content)
+					injected = append(injected, in.Content)
 				}
-				if text := strings.Join(told, " "); text != c.want || got.Reason != c.reason {
+				if text := strings.Join(injected, " "); text != c.want || got.Reason != c.reason {
 					t.Errorf("injected %q, want %q; the reason is %q", text, c.want, got.Reason)
 				}
 			}
@@ -221,8 +221,7 @@ func TestFoldEqualsTheModels(t *testing.T) {
 	})
 }
 
-// Whoever holds one of two verdicts may go on appending to it after they were
-// folded, and whoever holds the sum, too.
+// After a fold, appending to an argument must not change the sum, and the reverse.
 func TestFoldSharesNoMemoryWithWhatItFolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, p := settled(t, gen.EventTypes(), 2, 2)
@@ -239,7 +238,7 @@ func TestFoldSharesNoMemoryWithWhatItFolds(t *testing.T) {
 	})
 }
 
-// roomy is v with room behind its lists, as appending leaves it.
+// roomy returns v with spare capacity in its lists.
 func roomy(v schema.Verdict) schema.Verdict {
 	v.ExecutedHooks = slices.Grow(slices.Clone(v.ExecutedHooks), 3)
 	v.HookErrors = slices.Grow(slices.Clone(v.HookErrors), 3)
@@ -248,7 +247,7 @@ func roomy(v schema.Verdict) schema.Verdict {
 	return v
 }
 
-// withRoom is v with what lies in the first place behind its lists.
+// withRoom returns v with the value in the spare capacity of its lists.
 func withRoom(v schema.Verdict) schema.Verdict {
 	v.ExecutedHooks = v.ExecutedHooks[:len(v.ExecutedHooks)+1]
 	v.HookErrors = v.HookErrors[:len(v.HookErrors)+1]

@@ -12,7 +12,7 @@ import (
 
 var unloadable = act{kind: schema.LoadError}
 
-func TestAHandlerThatTwoWorkersCanNotLoadIsDenied(t *testing.T) {
+func TestAHandlerThatTwoWorkersCannotLoadIsDenied(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y")}, func(w *world) {
 		a, b := w.pair(map[string]act{"x": unloadable})
 		v, _ := w.ask(time.Minute)
@@ -25,7 +25,7 @@ func TestAHandlerThatTwoWorkersCanNotLoadIsDenied(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatOnlyOneWorkerCanNotLoadRunsOnTheOther(t *testing.T) {
+func TestAHandlerThatOneWorkerCannotLoadRunsOnTheOther(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("w"), hook("x", once), hook("y")}, func(w *world) {
 		a := w.peer("remote", "a", 4)
 		a.act("x", unloadable)
@@ -41,7 +41,7 @@ func TestAHandlerThatOnlyOneWorkerCanNotLoadRunsOnTheOther(t *testing.T) {
 	})
 }
 
-func TestAHandlerThatCanNotBeLoadedIsDeniedWhereThereIsNoSecondWorker(t *testing.T) {
+func TestALoadErrorWithoutASecondWorkerIsDenied(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		w.peer("remote", "a", 4).act("x", unloadable)
 		v, took := w.ask(time.Minute)
@@ -50,9 +50,9 @@ func TestAHandlerThatCanNotBeLoadedIsDeniedWhereThereIsNoSecondWorker(t *testing
 	})
 }
 
-// The guard is missing on one worker, and the other one gives no opinion: that
-// must not open the way.
-func TestTheFirstWorkersWordCountsWhenTheSecondGivesNoOpinion(t *testing.T) {
+// The guard is missing on one worker, and the other one gives no opinion. That must not
+// allow the call.
+func TestTheLoadErrorCountsWithoutASecondOpinion(t *testing.T) {
 	for what, second := range map[string]func(p *peer){
 		"full":   func(p *peer) { p.replying(status(schema.StatusBusy)) },
 		"stale":  func(p *peer) { p.replying(status(schema.StatusStale)) },
@@ -81,8 +81,8 @@ func TestTheFirstWorkersWordCountsWhenTheSecondGivesNoOpinion(t *testing.T) {
 	}
 }
 
-// On the Post events nothing is denied, and the rest runs.
-func TestHooksBehindAHandlerThatCanNotBeLoadedRunWhereNothingBlocks(t *testing.T) {
+// At the Post events nothing is denied, and the other hooks run.
+func TestHooksAfterALoadErrorRunWhereNothingBlocks(t *testing.T) {
 	post := at(schema.PostToolUse)
 	inWorld(t, []schema.Hook{hook("x", post), hook("y", post), hook("z", post)}, func(w *world) {
 		a, b := w.pair(map[string]act{"x": unloadable, "y": unloadable})
@@ -100,9 +100,9 @@ func TestHooksBehindAHandlerThatCanNotBeLoadedRunWhereNothingBlocks(t *testing.T
 	})
 }
 
-// Hooks that ran beside the one that could not be loaded have answered: they
-// are not asked again, and what they said stands behind the second opinion.
-func TestOutcomesBesideAHandlerThatCanNotBeLoadedAreKept(t *testing.T) {
+// Hooks that ran beside the load error have outcomes. They are not asked again, and
+// follow the second opinion.
+func TestOutcomesBesideALoadErrorAreKept(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", readonly, once), hook("y", readonly, once)}, func(w *world) {
 		a := w.peer("remote", "a", 4)
 		a.replying(schema.BatchReply{Outcomes: []schema.Outcome{
@@ -118,7 +118,7 @@ func TestOutcomesBesideAHandlerThatCanNotBeLoadedAreKept(t *testing.T) {
 	})
 }
 
-func TestTheLocalWorkersLoadErrorIsCheckedOnTheBusAndTheOtherWayRound(t *testing.T) {
+func TestLoadErrorsAreCheckedBetweenLocalAndRemoteWorkers(t *testing.T) {
 	for _, broken := range []string{"local", "a"} {
 		t.Run(broken, func(t *testing.T) {
 			inWorld(t, []schema.Hook{hook("x", pool(schema.DefaultPool))}, func(w *world) {
@@ -146,9 +146,9 @@ func TestTheLocalWorkersLoadErrorIsCheckedOnTheBusAndTheOtherWayRound(t *testing
 	}
 }
 
-// When the rest of a lost batch is asked again, so is the handler that the dead
-// worker could not load; where it must not run again, the dead one's word counts.
-func TestALoadErrorThatABeatBrought(t *testing.T) {
+// If the rest of a lost batch runs again, so does the handler that the dead worker could
+// not load. If it must not run again, the load error counts.
+func TestLoadErrorsInHeartbeatsOfALostWorker(t *testing.T) {
 	for _, idempotent := range []bool{true, false} {
 		t.Run(fmt.Sprintf("idempotent=%t", idempotent), func(t *testing.T) {
 			twice := func(h *schema.Hook) { h.Idempotent = idempotent }

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// pair is two workers of the pool remote that both run hooks as scripted.
+// pair adds two workers to the pool remote, with the same script.
 func (w *world) pair(acts map[string]act) (a, b *peer) {
 	a, b = w.peer("remote", "a", 4), w.peer("remote", "b", 4)
 	for name, does := range acts {
@@ -22,7 +22,7 @@ func (w *world) pair(acts map[string]act) (a, b *peer) {
 	return a, b
 }
 
-// busyWith is who of the two has the batch, and the other one.
+// busyWith returns the worker with the batch, and the other one.
 func busyWith(a, b *peer) (has, other *peer) {
 	if len(a.batches()) > 0 {
 		return a, b
@@ -30,7 +30,7 @@ func busyWith(a, b *peer) (has, other *peer) {
 	return b, a
 }
 
-func TestWhenAWorkerDiesItsIdempotentHooksRunOnceElsewhere(t *testing.T) {
+func TestIdempotentHooksOfADeadWorkerRunOnceElsewhere(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed), hook("y", closed)}, func(w *world) {
 		a, b := w.pair(map[string]act{"x": {takes: 2 * time.Second}})
 		verdict := w.askAside(time.Minute)
@@ -41,11 +41,11 @@ func TestWhenAWorkerDiesItsIdempotentHooksRunOnceElsewhere(t *testing.T) {
 		v := <-verdict
 		w.took(time.Since(start), 2*time.Second, 2*time.Second) // noticed at once
 		w.wants(v, schema.None, "x=ok@"+lives.name+" y=ok@"+lives.name)
-		w.wantsTold("rerun 2 of remote")
+		w.wantsEvents("rerun 2 of remote")
 	})
 }
 
-func TestWhenAWorkerDiesWhatItHadFinishedCountsAndOnlyTheRestRunsAgain(t *testing.T) {
+func TestFinishedHooksOfADeadWorkerDoNotRunAgain(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y"), hook("z")}, func(w *world) {
 		rewrite := act{says: schema.Rewritten(jsontext.Value(`{"n":1}`))}
 		a, b := w.pair(map[string]act{"x": rewrite, "y": {takes: 2 * time.Second}})
@@ -55,7 +55,7 @@ func TestWhenAWorkerDiesWhatItHadFinishedCountsAndOnlyTheRestRunsAgain(t *testin
 		dies.kill()
 		v := <-verdict
 		w.wants(v, schema.None, "x=ok@"+dies.name+" y=ok@"+lives.name+" z=ok@"+lives.name)
-		w.wantsTold("rerun 2 of remote")
+		w.wantsEvents("rerun 2 of remote")
 		if got := lives.batches(); !slices.Equal(got, []string{"y+z"}) {
 			t.Errorf("run again: %q", got)
 		}
@@ -65,7 +65,7 @@ func TestWhenAWorkerDiesWhatItHadFinishedCountsAndOnlyTheRestRunsAgain(t *testin
 	})
 }
 
-func TestADenyThatABeatBroughtIsFinalWhenItsWorkerDies(t *testing.T) {
+func TestADenyInAHeartbeatIsFinalWhenItsWorkerDies(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y")}, func(w *world) {
 		p := w.stranger("remote", "a", 4)
 		p.frozen.Store(true) // it has run x, and dies before it answers
@@ -76,11 +76,11 @@ func TestADenyThatABeatBroughtIsFinalWhenItsWorkerDies(t *testing.T) {
 		}})
 		p.kill()
 		w.wants(<-verdict, schema.Deny, "x=ok@a")
-		w.wantsTold()
+		w.wantsEvents()
 	})
 }
 
-func TestWhenAWorkerDiesHooksThatMustNotRunTwiceFollowTheirPolicy(t *testing.T) {
+func TestOtherHooksOfADeadWorkerFollowTheirPolicy(t *testing.T) {
 	for policy, want := range map[string]schema.Decision{"open": schema.None, "closed": schema.Deny} {
 		t.Run(policy, func(t *testing.T) {
 			h := hook("x", once)
@@ -91,7 +91,7 @@ func TestWhenAWorkerDiesHooksThatMustNotRunTwiceFollowTheirPolicy(t *testing.T) 
 				dies, lives := busyWith(a, b)
 				dies.kill()
 				w.wants(<-verdict, want, "x=lost")
-				w.wantsTold()
+				w.wantsEvents()
 				if got := lives.batches(); len(got) > 0 {
 					t.Errorf("it ran again: %q", got)
 				}
@@ -115,7 +115,7 @@ func TestASecondLossIsLost(t *testing.T) {
 			synctest.Wait()
 		}
 		w.wants(<-verdict, schema.Deny, "x=lost")
-		w.wantsTold("rerun 1 of remote")
+		w.wantsEvents("rerun 1 of remote")
 		if n := len(a.batches()) + len(b.batches()) + len(c.batches()); n != 2 {
 			t.Errorf("asked %d times, want twice", n)
 		}
@@ -132,14 +132,14 @@ func TestALossWithoutAnotherWorkerIsLost(t *testing.T) {
 	})
 }
 
-// A worker that restarts under another name in time takes over: the call finds
-// it while it waits for a silent one.
-func TestALossIsMadeGoodByAWorkerThatComesLater(t *testing.T) {
+// A worker that restarts in time under another name takes over, because the call waits
+// for a silent worker.
+func TestALaterWorkerTakesOverALostBatch(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		a, b := w.pair(map[string]act{"x": {takes: 10 * time.Second}})
 		verdict := w.askAside(time.Minute)
 		dies, lives := busyWith(a, b)
-		lives.mute.Store(true) // so that there is somebody to wait for
+		lives.mute.Store(true) // so that the call waits for a silent worker
 		pass(time.Second)
 		lives.dead.Store(true)
 		dies.kill()
@@ -171,8 +171,8 @@ func TestWhenTheAggregatorStopsItsCallsAreLost(t *testing.T) {
 	})
 }
 
-// Anybody who serves one pool can beat there by the name of another pool's worker.
-func TestAWorkerThatIsNotFoundInOnePoolLosesNothingInAnother(t *testing.T) {
+// A worker of one pool can send heartbeats under the name of another pool's worker.
+func TestAWorkerMissingInOnePoolLosesNothingInAnother(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once, readonly), hook("y", readonly, pool("lint"))}, func(w *world) {
 		w.peer("remote", "a", 4).act("x", act{takes: 2 * time.Second})
 		b := w.peer("lint", "b", 4)
@@ -180,7 +180,7 @@ func TestAWorkerThatIsNotFoundInOnePoolLosesNothingInAnother(t *testing.T) {
 		verdict := w.askAside(time.Minute)
 		pass(time.Second)
 		w.peer("lint", "a", 4).dead.Store(true)
-		b.kill() // so that y runs again, by the one that is not there
+		b.kill() // so that y runs again, on the worker that is not there
 		w.wants(<-verdict, schema.None, "x=ok@a y=lost")
 	})
 }

@@ -18,7 +18,7 @@ import (
 var (
 	// ErrGone means that the worker is dead.
 	ErrGone = errors.New("the worker is gone")
-	// ErrSilent means that the worker's heartbeats stopped.
+	// ErrSilent means that the worker's heartbeats stopped, or stopped naming the batch.
 	ErrSilent = errors.New("the worker stopped reporting progress")
 	// ErrNoWorker means that no worker serves the pool.
 	ErrNoWorker = errors.New("no worker serves the pool")

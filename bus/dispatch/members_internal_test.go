@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// left is what becomes of a worker by the name of w in each pool when a death is told
-// of: who lost its batch, and who is not known any more.
+// left reports a worker w dead in some pools. It returns the pools in which its batch was
+// lost, and those in which it is unknown now.
 func left(t *testing.T, moves string, pools ...string) (lost, forgotten []string) {
 	t.Helper()
 	m := NewMembers(10)
@@ -37,20 +37,20 @@ func left(t *testing.T, moves string, pools ...string) (lost, forgotten []string
 	return lost, forgotten
 }
 
-// Workers of several pools may go by one name.
-func TestAWorkerIsGoneOnlyFromThePoolsThatAreNamed(t *testing.T) {
+// Workers of several pools may have one name.
+func TestAWorkerIsGoneOnlyFromTheNamedPools(t *testing.T) {
 	all := []string{"guard", "lint", "other"}
 	for name, c := range map[string]struct {
 		moves       string
 		pools, want []string
 	}{
-		"one pool":                                  {"", []string{"lint"}, []string{"lint"}},
-		"two pools":                                 {"", []string{"guard", "other"}, []string{"guard", "other"}},
-		"a pool without a worker":                   {"", []string{"none"}, nil},
-		"none is named, which is all of them":       {"", nil, all},
-		"one that moves in a pool that is named":    {"lint", []string{"lint"}, nil},
-		"one that moves in another pool":            {"lint", []string{"guard"}, []string{"guard"}},
-		"one that moves, where all pools are meant": {"lint", nil, nil},
+		"one pool":                       {"", []string{"lint"}, []string{"lint"}},
+		"two pools":                      {"", []string{"guard", "other"}, []string{"guard", "other"}},
+		"a pool without a worker":        {"", []string{"none"}, nil},
+		"no pool, which means all":       {"", nil, all},
+		"one that moves in a named pool": {"lint", []string{"lint"}, nil},
+		"one that moves in another pool": {"lint", []string{"guard"}, []string{"guard"}},
+		"one that moves, and all pools":  {"lint", nil, nil},
 	} {
 		if lost, forgotten := left(t, c.moves, c.pools...); !slices.Equal(lost, c.want) || !slices.Equal(forgotten, c.want) {
 			t.Errorf("%s: lost by %q, forgotten in %q", name, lost, forgotten)

@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 )
 
-// line is a queue in which one is done every 10 ms, while there is one.
-type line struct {
+// queue is a queue of which one call is done every 10 ms.
+type queue struct {
 	dispatch.Rush
 	now     time.Time
 	done    int64
@@ -17,9 +17,9 @@ type line struct {
 
 const each = 10 * time.Millisecond
 
-// pass lets time go by, in which so many come for each that is done, if they can wait. It
-// returns how many could not.
-func (l *line) pass(d time.Duration, come int, left time.Duration) (refused int) {
+// pass lets time pass, in which come calls arrive for each that is done, if they may
+// wait. It returns how many may not.
+func (l *queue) pass(d time.Duration, come int, left time.Duration) (refused int) {
 	for range d / each {
 		l.now = l.now.Add(each)
 		for range come {
@@ -39,8 +39,8 @@ func (l *line) pass(d time.Duration, come int, left time.Duration) (refused int)
 	return refused
 }
 
-func TestWhoCanWaitDoesAsLongAsItIsABurst(t *testing.T) {
-	l := &line{now: time.Unix(1000, 0)}
+func TestCallsThatHaveTimeWaitDuringABurst(t *testing.T) {
+	l := &queue{now: time.Unix(1000, 0)}
 	if n := l.pass(4*time.Second, 3, time.Minute); n > 0 {
 		t.Errorf("%d of a burst were refused", n)
 	}
@@ -56,22 +56,22 @@ func TestWhoCanWaitDoesAsLongAsItIsABurst(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoTimeDoesNotWait(t *testing.T) {
-	l := &line{now: time.Unix(1000, 0)}
+func TestCallsWithoutTimeDoNotWait(t *testing.T) {
+	l := &queue{now: time.Unix(1000, 0)}
 	l.pass(2*time.Second, 2, time.Second)
 	if wait := time.Duration(l.waiting) * each; wait > 600*time.Millisecond || wait < 400*time.Millisecond {
-		t.Errorf("who has a second waits %v", wait)
+		t.Errorf("a call with a second waits %v", wait)
 	}
 	if !l.InTime(0, time.Minute, l.waiting) {
-		t.Error("who has a minute cannot wait")
+		t.Error("a call with a minute cannot wait")
 	}
 	if l.InTime(2*time.Second, 4*time.Second, l.waiting) {
-		t.Error("who has waited for half of its time waits on")
+		t.Error("a call that has waited half of its time waits on")
 	}
 }
 
-func TestInAnOverloadNobodyWaitsForLong(t *testing.T) {
-	l := &line{now: time.Unix(1000, 0)}
+func TestInAnOverloadCallsDoNotWaitLong(t *testing.T) {
+	l := &queue{now: time.Unix(1000, 0)}
 	l.pass(30*time.Second, 2, time.Minute)
 	if wait := time.Duration(l.waiting) * each; wait > 600*time.Millisecond || wait < 400*time.Millisecond {
 		t.Errorf("the last one waits %v", wait)
@@ -81,7 +81,7 @@ func TestInAnOverloadNobodyWaitsForLong(t *testing.T) {
 	}
 }
 
-func TestWhereNothingMovesOnlyAFewWait(t *testing.T) {
+func TestFewCallsWaitIfNothingIsDone(t *testing.T) {
 	var r dispatch.Rush
 	now := time.Unix(1000, 0)
 	waiting := 0
@@ -96,6 +96,6 @@ func TestWhereNothingMovesOnlyAFewWait(t *testing.T) {
 		t.Errorf("%d wait", waiting)
 	}
 	if !r.InTime(0, time.Minute, 3) {
-		t.Error("nobody is to come next")
+		t.Error("no call may wait")
 	}
 }

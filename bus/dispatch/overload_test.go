@@ -8,9 +8,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Twice as many calls as a pool can run: those that are run are run in time, and the
-// others hear soon that they will not be.
-func TestAPoolWithTooMuchToDoRunsAsMuchAsItCan(t *testing.T) {
+// With twice as many calls as a pool can run, the calls that run are in time, and the
+// others are refused soon.
+func TestAnOverloadedPoolRunsAsManyCallsAsItCan(t *testing.T) {
 	const slots, each, long, left = 4, 100 * time.Millisecond, 20 * time.Second, 3 * time.Second
 	h := hook("x")
 	h.FailClosed = true

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestPartsThatAreDroppedAreSaid(t *testing.T) {
+func TestDroppedPartsAreReported(t *testing.T) {
 	flag, other := jsontext.Value(`{"set_flag":{"a":1}}`), jsontext.Value(`{"append_message":{"role":"judge","content":"x"}}`)
 	for _, c := range []struct {
 		is     string
@@ -20,10 +20,10 @@ func TestPartsThatAreDroppedAreSaid(t *testing.T) {
 		says   schema.Result
 		errors []string
 		kept   int // effects
-		// faulty: it is an error of a hook that is fail-closed.
+		// faulty means that it is an error of a fail-closed hook.
 		faulty bool
 	}{
-		{"an effect that nobody can apply", schema.BeforeLLMCall, schema.Result{Effects: []jsontext.Value{flag, other, flag}},
+		{"an unknown effect", schema.BeforeLLMCall, schema.Result{Effects: []jsontext.Value{flag, other, flag}},
 			[]string{`effect dropped: append_message has the role "judge"; write system, user or assistant`}, 2, true},
 		{"as many effects as there may be", schema.QueryEnd, schema.Result{Effects: slices.Repeat([]jsontext.Value{flag}, schema.MaxEffects)}, nil, 64, false},
 		{"too many effects", schema.QueryEnd, schema.Result{Effects: slices.Repeat([]jsontext.Value{flag}, schema.MaxEffects+9)},
@@ -60,7 +60,7 @@ func TestPartsThatAreDroppedAreSaid(t *testing.T) {
 				}
 				for i, want := range c.errors {
 					if !strings.HasSuffix(v.HookErrors[i], want) {
-						t.Errorf("it says %q, not %q", v.HookErrors[i], want)
+						t.Errorf("the error is %q, not %q", v.HookErrors[i], want)
 					}
 				}
 			})

@@ -11,44 +11,43 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// act is what a hook does when it is asked: nothing at once, unless said.
+// act is what a hook does; the zero act does nothing, at once.
 type act struct {
 	takes time.Duration
 	says  schema.Result
 	kind  schema.OutcomeKind
 }
 
-// peer is a worker of a [world]. It runs hooks one after the other, as they
-// are scripted, answers before the batch's deadline, and says in its beats what
-// it has in hand.
+// peer is a worker of a [world]. It runs scripted hooks one after the other, answers
+// before the batch's deadline, and reports its batches in heartbeats.
 type peer struct {
 	w          *world
 	pool, name string
-	dead       atomic.Bool // nobody listens there any more
-	frozen     atomic.Bool // its process is stopped: it neither answers nor beats
-	mute       atomic.Bool // its beats do not arrive
-	forgets    atomic.Bool // its beats name no batches
+	dead       atomic.Bool // it does not listen any more
+	frozen     atomic.Bool // its process is stopped: it neither answers nor sends heartbeats
+	mute       atomic.Bool // its heartbeats do not arrive
+	forgets    atomic.Bool // its heartbeats name no batches
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	replies  []schema.BatchReply
 	capacity int
 	draining bool
 	versions []uint64
 	acts     map[string]act
-	hand     map[string][]schema.Outcome // batches under way, with what is finished
-	asked    []string                    // the hooks of each batch that came
+	hand     map[string][]schema.Outcome // batches in progress, with their outcomes
+	asked    []string                    // the hooks of each received batch
 	inputs   map[string]string           // the tool input that each hook saw last
-	most     int                         // batches under way at once
+	most     int                         // most batches in progress at once
 }
 
-// peer adds a worker that has beaten.
+// peer adds a worker that has sent a heartbeat.
 func (w *world) peer(pool, name string, capacity int) *peer {
 	p := w.stranger(pool, name, capacity)
 	p.beat()
 	return p
 }
 
-// stranger adds a worker that has not beaten yet.
+// stranger adds a worker that has not sent a heartbeat yet.
 func (w *world) stranger(pool, name string, capacity int) *peer {
 	p := &peer{
 		w: w, pool: pool, name: name, capacity: capacity, versions: []uint64{1},
@@ -78,13 +77,13 @@ func (p *peer) beat() {
 	p.w.members.Beat(b)
 }
 
-// kill ends it, and somebody notices at once.
+// kill ends it, which is noticed at once.
 func (p *peer) kill() {
 	p.dead.Store(true)
 	p.w.members.Gone(p.name)
 }
 
-// take is a batch's arrival.
+// take receives a batch.
 func (p *peer) take(ctx context.Context, b *schema.Batch) (schema.BatchReply, error) {
 	p.mu.Lock()
 	p.asked = append(p.asked, p.w.names(b.Hooks))
@@ -153,7 +152,7 @@ func (p *peer) finish(batch string) {
 	delete(p.hand, batch)
 }
 
-// ask asks one hook.
+// ask runs one hook.
 func (p *peer) ask(i int, h *schema.Hook, e *schema.Event, until time.Time) schema.Outcome {
 	p.mu.Lock()
 	a := p.acts[h.Name]
@@ -178,15 +177,15 @@ func (p *peer) act(name string, a act) {
 	p.acts[name] = a
 }
 
-// replying has it say that to the next batches instead of running them; the
-// last one stays. With nothing to say it runs them again.
+// replying makes it answer the next batches with these replies; the last one is repeated.
+// Without replies it runs batches again.
 func (p *peer) replying(replies ...schema.BatchReply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.replies = replies
 }
 
-// batches are those that came, each as the names of its hooks.
+// batches returns the received batches, each as the names of its hooks.
 func (p *peer) batches() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,10 +202,10 @@ func (p *peer) saw(hook string) string {
 type local struct {
 	*peer
 	slots chan struct{}
-	full  atomic.Bool // it takes nothing, whatever is free
+	full  atomic.Bool // it takes nothing, even with free slots
 }
 
-// local gives the world's dispatcher a worker of its own with so many slots.
+// local adds a local worker with that many slots to the world's dispatcher.
 func (w *world) local(slots int) *local {
 	l := &local{peer: w.stranger(schema.DefaultPool, "local", slots), slots: make(chan struct{}, slots)}
 	l.mute.Store(true)
@@ -241,7 +240,7 @@ func (l *local) Try(_ context.Context, b *schema.Batch) (schema.BatchReply, bool
 	return l.run(b), true
 }
 
-// callerFunc is a function that is a Caller.
+// callerFunc is a function that implements Caller.
 type callerFunc func(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error)
 
 // Call calls f.
@@ -249,7 +248,7 @@ func (f callerFunc) Call(ctx context.Context, pool, worker string, b *schema.Bat
 	return f(ctx, pool, worker, b)
 }
 
-// loses is a bus that loses the first n batches without anybody noticing.
+// loses is a bus that loses the first n batches silently.
 func loses(n int32, next dispatch.Caller) dispatch.Caller {
 	var sent atomic.Int32
 	return callerFunc(func(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error) {
@@ -271,7 +270,7 @@ func callerOf(says func(*schema.Batch) schema.Status, next dispatch.Caller) disp
 	})
 }
 
-// tryFunc is a function that is a Local.
+// tryFunc is a function that implements Local.
 type tryFunc func(b *schema.Batch) (schema.BatchReply, bool)
 
 // Try calls f.

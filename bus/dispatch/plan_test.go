@@ -17,8 +17,8 @@ import (
 
 func when(h *schema.Hook) { h.When = "true" }
 
-// Plans print as waves of batches: "a[0 1] ∥ b[2] → c[3]" is two hooks of the
-// pool a in one request, beside one of b, and after both one of c.
+// Plans print as waves of batches: "a[0 1] ∥ b[2] → c[3]" is two hooks of the pool a in
+// one request, beside one of b, and after both one of c.
 var planCases = []struct {
 	sentence string
 	hooks    []schema.Hook
@@ -76,7 +76,7 @@ var planCases = []struct {
 		"a[0 1 2]",
 	},
 	{
-		"shadow hooks stand off the path, each by itself, and part nobody",
+		"shadow hooks are separate, each in a batch of its own, and split no batch",
 		[]schema.Hook{hook("", pool("a")), hook("", pool("a"), shadow), hook("", pool("a")), hook("", pool("b"), shadow)},
 		"a[0 2] (shadow a[1]) (shadow b[3])",
 	},
@@ -117,8 +117,8 @@ func compileWith(t testing.TB, overrides []schema.Override, hooks ...schema.Hook
 	return s
 }
 
-// Whatever is configured: a plan holds exactly the hooks that the event
-// concerns, in order, in batches and waves that keep the contract's rules.
+// For any configuration, a plan has exactly the hooks of the event, in order, in batches
+// and waves that keep the contract's rules.
 func TestPlansKeepTheRulesOfBatchesAndWaves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions, Stages: true}).Draw(t, "case")
@@ -207,14 +207,14 @@ func TestAPlanIsMadeOnceAndShared(t *testing.T) {
 		t.Error("two agents that the same patterns match have plans of their own")
 	}
 	if s.Plan("stranger", schema.PreToolUse, "Bash") == first {
-		t.Error("a stranger has the agents' plan")
+		t.Error("another agent has the agents' plan")
 	}
 	if s.Plan("a", schema.SessionStart, "one") != s.Plan("a", schema.SessionStart, "two") {
 		t.Error("an event without a tool has plans by tools")
 	}
 }
 
-// Plans are asked for by many calls at once, about names that nobody chose.
+// Many calls use plans concurrently, with names that clients choose.
 func TestPlansAreSafeForManyGoroutines(t *testing.T) {
 	s := compile(t, hook(""), hook("", func(h *schema.Hook) { h.Agent = "agent-*" }), hook("", func(h *schema.Hook) { h.Matcher = "tool-1*" }))
 	var calls sync.WaitGroup

@@ -27,19 +27,19 @@ func waiting(t *testing.T, m *Members, excluded ...string) *queueEntry {
 	return c
 }
 
-func TestASlotThatWasGivenToACallThatLeavesGoesToTheNext(t *testing.T) {
+func TestASlotOfACallThatLeavesGoesToTheNext(t *testing.T) {
 	m := NewMembers(10)
 	m.hear("a", 1)
 	to, _, _ := m.take("p", &queueEntry{version: 1})
 	first, second := waiting(t, m), waiting(t, m)
 	m.returnSlot(to.member, 1, schema.StatusOK)
-	m.leave("p", first) // it was given the slot, and does not know it yet
+	m.leave("p", first) // it has been given the slot, and has not received it yet
 	if got := <-second.got; got.worker != "a" {
 		t.Errorf("the next call got %+v", got)
 	}
 }
 
-func TestTheNewsOfALocalSlotGoOnWhenTheirCallLeaves(t *testing.T) {
+func TestAWakeUpOfACallThatLeavesGoesToTheNext(t *testing.T) {
 	m := NewMembers(10)
 	first, second := &queueEntry{local: true}, &queueEntry{local: true}
 	for _, c := range []*queueEntry{first, second} {
@@ -52,7 +52,7 @@ func TestTheNewsOfALocalSlotGoOnWhenTheirCallLeaves(t *testing.T) {
 	select {
 	case <-second.got:
 	default:
-		t.Error("the next call was not told")
+		t.Error("the next call was not woken")
 	}
 }
 
@@ -75,15 +75,15 @@ func TestASlotGoesToTheFirstCallThatCanUseIt(t *testing.T) {
 	}
 }
 
-func TestABatchIsNotSentToAWorkerThatLeftSinceItWasChosen(t *testing.T) {
+func TestABatchIsNotSentToAWorkerThatHasLeft(t *testing.T) {
 	m := NewMembers(10)
 	m.hear("a", 1)
 	to, _, _ := m.take("p", &queueEntry{version: 1})
 	m.Gone("a")
 	if m.track(&sentBatch{wire: schema.Batch{Batch: "1"}, pool: "p", worker: "a"}, to.member) {
-		t.Error("it is sent to a worker that is gone")
+		t.Error("it is sent to a worker that has left")
 	}
-	m.hear("a", 1) // it is back, and knows nothing of that
+	m.hear("a", 1) // it is back, without that batch
 	if m.track(&sentBatch{wire: schema.Batch{Batch: "2"}, pool: "p", worker: "a"}, to.member) {
 		t.Error("it is sent on the slot of the one before")
 	}
@@ -92,7 +92,7 @@ func TestABatchIsNotSentToAWorkerThatLeftSinceItWasChosen(t *testing.T) {
 	}
 }
 
-func TestTheLeastLoadedWorkerIsChosenAndOneThatHoldsTheVersionFirst(t *testing.T) {
+func TestTheLeastLoadedWorkerWithTheVersionIsChosen(t *testing.T) {
 	m := NewMembers(10)
 	counts := map[string]int{}
 	m.hear("small", 2)
@@ -127,14 +127,13 @@ func TestEqualWorkersShareTheLoad(t *testing.T) {
 	}
 }
 
-// A queue in which anything happens in any order: calls come, leave, end, are
-// refused, workers beat, die and fall asleep. At no time has a worker more
-// batches than it has room for, and no call waits while there is a slot that it
-// could use; nothing is ever lost between a call that leaves and the next.
-func TestNoCallWaitsForAFreeSlotAndNoWorkerGetsTooMuch(t *testing.T) {
+// In a random sequence of events, calls arrive, leave, end and are refused, and workers
+// send heartbeats, die and fall silent. No worker ever has more batches than its
+// capacity, and no call waits while there is a slot that it can use.
+func TestFreeSlotsAreUsedAndCapacitiesKept(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var fault string
-		// Rapid's numbers are mostly small; multiplied they are all kinds.
+		// Rapid draws mostly small numbers; the multiplication spreads them.
 		anything := rapid.Map(rapid.Uint32(), func(n uint32) int { return int(n * 2654435769 >> 16) })
 		schedule := rapid.SliceOfN(anything, 1, 60).Draw(rt, "schedule")
 		synctest.Test(t, func(*testing.T) { fault = (&chaos{m: NewMembers(20)}).run(schedule) })
@@ -144,12 +143,12 @@ func TestNoCallWaitsForAFreeSlotAndNoWorkerGetsTooMuch(t *testing.T) {
 	})
 }
 
-// chaos is a queue in disorder.
+// chaos is a queue with random events.
 type chaos struct {
 	m       *Members
 	waiting []*queueEntry
 	running []choice
-	locals  int // slots of the local worker that are free
+	locals  int // free slots of the local worker
 }
 
 func (c *chaos) run(schedule []int) string {
@@ -196,7 +195,7 @@ func (c *chaos) step(what, which int) {
 	}
 }
 
-// ask has a call ask for a slot, as often as it is told to look again.
+// ask makes a call ask for a slot, as often as it must look again.
 func (c *chaos) ask(t *queueEntry) {
 	for {
 		if t.freed = c.m.freed.Load(); t.local && c.locals > 0 {
@@ -207,7 +206,7 @@ func (c *chaos) ask(t *queueEntry) {
 		to, wait, err := c.m.take("p", t)
 		switch {
 		case err != nil:
-			return // it was busy at once, or there is nobody
+			return // it was busy at once, or there is no worker
 		case to.local:
 			continue
 		case wait:
@@ -219,7 +218,7 @@ func (c *chaos) ask(t *queueEntry) {
 	}
 }
 
-// look has those calls go on that were given something.
+// look lets calls continue that received something.
 func (c *chaos) look() {
 	for again := true; again; {
 		again = false
@@ -269,8 +268,7 @@ func (c *chaos) fault() string {
 	return ""
 }
 
-// What a worker takes at most is never exceeded by choosing it, only by its
-// own word that it takes less now.
+// Choosing a worker never exceeds its capacity, except if the worker has just reduced it.
 func TestNoWorkerIsChosenBeyondItsCapacity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := NewMembers(1000)
@@ -289,8 +287,8 @@ func TestNoWorkerIsChosenBeyondItsCapacity(t *testing.T) {
 	})
 }
 
-// A worker that goes to another server is no dead one: calls wait for it, and its
-// closed connection ends none.
+// A worker that moves to another server is not dead: calls wait for it, and its closed
+// connection ends no call.
 func TestAWorkerThatMovesIsWaitedFor(t *testing.T) {
 	m := NewMembers(10)
 	m.hear("a", 1)
@@ -308,6 +306,6 @@ func TestAWorkerThatMovesIsWaitedFor(t *testing.T) {
 	}
 	m.Gone("a")
 	if len(m.Pools()[0].Workers) != 0 {
-		t.Error("once it is back it cannot die any more")
+		t.Error("a worker that is back cannot be reported dead")
 	}
 }

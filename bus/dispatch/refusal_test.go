@@ -21,13 +21,13 @@ func TestARefusalSendsTheBatchToAnotherWorkerAtOnce(t *testing.T) {
 				start := time.Now()
 				w.wants(<-verdict, schema.None, "x=ok@b")
 				w.took(time.Since(start), 0, 0)
-				w.wantsTold() // it was not lost
+				w.wantsEvents() // it was not lost
 			})
 		})
 	}
 }
 
-func TestACallWaitsForAStaleWorkerToTakeOverTheConfiguration(t *testing.T) {
+func TestACallWaitsForAStaleWorkerToLoadTheConfiguration(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.replying(status(schema.StatusStale))
@@ -49,7 +49,7 @@ func TestAPoolThatStaysStaleHasNoWorkerForTheCall(t *testing.T) {
 	})
 }
 
-// One that lacks a new version is as good as ever for calls of an older one.
+// A worker without a new version still serves calls of an older one.
 func TestAStaleWorkerStillServesOtherVersions(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", timeout(time.Second))}, func(w *world) {
 		p := w.peer("remote", "a", 4)
@@ -74,7 +74,7 @@ func TestAStaleWorkerStillServesOtherVersions(t *testing.T) {
 	})
 }
 
-func TestADrainingWorkerGetsNothingNewAndFinishesWhatItHas(t *testing.T) {
+func TestADrainingWorkerFinishesItsBatchesAndGetsNoMore(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.act("x", act{takes: 2 * time.Second})
@@ -104,7 +104,7 @@ func TestAPoolWithoutWorkersHasNoWorker(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatHasNotBeatenYetIsReachedByFirstContact(t *testing.T) {
+func TestFirstContactReachesAWorkerWithoutHeartbeats(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		w.stranger("remote", "a", 4)
 		v, took := w.ask(time.Minute)
@@ -113,7 +113,7 @@ func TestAWorkerThatHasNotBeatenYetIsReachedByFirstContact(t *testing.T) {
 	})
 }
 
-func TestAFirstContactThatRefusesIsAskedAgainWhenItHasBeaten(t *testing.T) {
+func TestAWorkerThatRefusedFirstContactIsAskedAfterItsHeartbeat(t *testing.T) {
 	for _, s := range []schema.Status{schema.StatusBusy, schema.StatusStale, schema.StatusDraining} {
 		t.Run(string(s), func(t *testing.T) {
 			inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
@@ -127,7 +127,7 @@ func TestAFirstContactThatRefusesIsAskedAgainWhenItHasBeaten(t *testing.T) {
 	}
 }
 
-func TestALocalWorkerThatRefusesIsPassedOver(t *testing.T) {
+func TestALocalWorkerThatRefusesIsSkipped(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed, pool(schema.DefaultPool))}, func(w *world) {
 		w.local(1).replying(status(schema.StatusStale))
 		v, _ := w.ask(time.Minute)
@@ -139,7 +139,7 @@ func TestALocalWorkerThatRefusesIsPassedOver(t *testing.T) {
 	})
 }
 
-func TestTheDefaultPoolsCallsGoToOthersWhenTheLocalWorkerIsFull(t *testing.T) {
+func TestOtherWorkersServeTheDefaultPoolIfTheLocalOneIsFull(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", pool(schema.DefaultPool))}, func(w *world) {
 		l := w.local(1)
 		p := w.peer(schema.DefaultPool, "a", 1)
@@ -147,12 +147,12 @@ func TestTheDefaultPoolsCallsGoToOthersWhenTheLocalWorkerIsFull(t *testing.T) {
 		p.act("x", act{takes: 3 * time.Second})
 		first, second, third := w.askAside(time.Minute), w.askAside(time.Minute), w.askAside(time.Minute)
 		w.wants(<-first, schema.None, "x=ok@local")
-		w.wants(<-third, schema.None, "x=ok@local") // it was woken by the first slot that became free
+		w.wants(<-third, schema.None, "x=ok@local") // it was woken by the first free slot
 		w.wants(<-second, schema.None, "x=ok@a")
 	})
 }
 
-// After a start the workers' connections come back one by one.
+// After a start, the workers reconnect one by one.
 func TestAfterAStartACallWaitsForTheFirstWorkerOfItsPool(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		w.members.Expect()
@@ -163,7 +163,7 @@ func TestAfterAStartACallWaitsForTheFirstWorkerOfItsPool(t *testing.T) {
 	})
 }
 
-func TestAfterAStartACallDoesNotWaitForEver(t *testing.T) {
+func TestAfterAStartACallWaitsALimitedTime(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		w.members.Expect()
 		v, took := w.ask(time.Minute)

@@ -15,9 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What a worker must not answer is an error of the hooks it was asked for, and
-// nothing of it counts.
-func TestAReplyThatDoesNotFitItsBatchIsAnErrorOfItsHooks(t *testing.T) {
+// An invalid reply is an error of the batch's hooks, and none of its outcomes counts.
+func TestAnInvalidReplyIsAnErrorOfItsHooks(t *testing.T) {
 	deny := schema.Denied("not asked")
 	for what, outcomes := range map[string][]schema.Outcome{
 		"none":                 nil,
@@ -43,7 +42,7 @@ func TestAReplyThatDoesNotFitItsBatchIsAnErrorOfItsHooks(t *testing.T) {
 	}
 }
 
-func TestAReplyThatDoesNotFitItsBatchIsDeniedForAFailClosedHook(t *testing.T) {
+func TestAnInvalidReplyIsDeniedForAFailClosedHook(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y", closed)}, func(w *world) {
 		w.peer("remote", "a", 4).replying(schema.BatchReply{Outcomes: []schema.Outcome{{Hook: 5, Result: schema.Allowed()}}})
 		v, _ := w.ask(time.Minute)
@@ -51,7 +50,7 @@ func TestAReplyThatDoesNotFitItsBatchIsDeniedForAFailClosedHook(t *testing.T) {
 	})
 }
 
-func TestTooFewOutcomesLeaveTheRestToBeAsked(t *testing.T) {
+func TestHooksWithoutAnOutcomeAreAskedAgain(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once), hook("y", once), hook("z", once)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.replying(
@@ -76,8 +75,8 @@ func TestAnUnknownKindOfOutcomeFollowsThePolicy(t *testing.T) {
 	})
 }
 
-// Hostile outcomes in a beat are no more believed than those in a reply.
-func TestForeignOutcomesInABeatAreNotApplied(t *testing.T) {
+// Invalid outcomes in a heartbeat are dropped, like those in a reply.
+func TestInvalidOutcomesInAHeartbeatAreDropped(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		p := w.stranger("remote", "a", 4)
 		p.mute.Store(true)
@@ -90,13 +89,13 @@ func TestForeignOutcomesInABeatAreNotApplied(t *testing.T) {
 		w.members.Beat(&schema.Beat{Pool: "remote", Worker: "stranger", Capacity: 0, Batches: []schema.BatchProgress{
 			{Batch: "1", Outcomes: []schema.Outcome{{Hook: 0, Result: schema.Denied("no")}, {Hook: 0}}},
 		}})
-		w.members.Gone("stranger") // which has never had the batch
+		w.members.Gone("stranger") // which never had the batch
 		w.members.Gone("a")
 		w.wants(<-verdict, schema.None, "x=lost")
 	})
 }
 
-func TestAForgedEventIsDeniedWhateverThePolicies(t *testing.T) {
+func TestAForgedEventIsDeniedUnderAllPolicies(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y", pool("other"))}, func(w *world) {
 		w.peer("remote", "a", 4).replying(status(schema.StatusMismatch))
 		other := w.peer("other", "b", 4)
@@ -107,7 +106,7 @@ func TestAForgedEventIsDeniedWhateverThePolicies(t *testing.T) {
 	})
 }
 
-func TestAnEventThatCanNotBeReadIsDeniedIfItIsGuarded(t *testing.T) {
+func TestAnUnreadableEventIsDeniedIfItIsGuarded(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
 		t.Run(fmt.Sprint(guarded), func(t *testing.T) {
 			last := hook("y", pool("other"))
@@ -128,9 +127,8 @@ func TestAnEventThatCanNotBeReadIsDeniedIfItIsGuarded(t *testing.T) {
 	}
 }
 
-// A worker that calls a sound event unreadable fails; the hooks of other pools
-// have their say.
-func TestASoundEventThatAWorkerRefusesIsAnErrorOfItsHooksOnly(t *testing.T) {
+// A worker that rejects a valid event fails its hooks; hooks of other pools are asked.
+func TestRejectingAValidEventIsAnErrorOfTheWorkersHooks(t *testing.T) {
 	for _, s := range []schema.Status{schema.StatusMalformed, schema.StatusMismatch} {
 		t.Run(string(s), func(t *testing.T) {
 			inWorld(t, []schema.Hook{hook("x"), hook("y", pool("other"))}, func(w *world) {
@@ -140,7 +138,7 @@ func TestASoundEventThatAWorkerRefusesIsAnErrorOfItsHooksOnly(t *testing.T) {
 				v, _ := w.ask(time.Minute)
 				w.wants(v, schema.Deny, "x=error y=ok@b")
 				a.replying()
-				v, took := w.ask(time.Minute) // and it is not punished for the event
+				v, took := w.ask(time.Minute) // the worker is not excluded because of the event
 				w.wants(v, schema.Deny, "x=ok@a y=ok@b")
 				w.took(took, 0, 0)
 			})
@@ -166,7 +164,7 @@ func TestForgedAndUnreadableEventsBlockWhereTheyCan(t *testing.T) {
 	}
 }
 
-func TestACallerThatPanicsIsAnErrorOfTheHooksAndKeepsNoSlot(t *testing.T) {
+func TestAPanicOfTheCallerIsAnErrorAndFreesTheSlot(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("y", closed)}, func(w *world) {
 		w.peer("remote", "a", 1).mute.Store(true)
 		w.stopped.Store(true)
@@ -189,7 +187,7 @@ func TestACallerThatPanicsIsAnErrorOfTheHooksAndKeepsNoSlot(t *testing.T) {
 	})
 }
 
-func TestALocalWorkerThatPanicsIsAnErrorOfTheHooks(t *testing.T) {
+func TestAPanicOfTheLocalWorkerIsAnError(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed, pool(schema.DefaultPool))}, func(w *world) {
 		w.opt.Local = tryFunc(func(*schema.Batch) (schema.BatchReply, bool) { panic("oh no") })
 		w.build()
@@ -198,7 +196,7 @@ func TestALocalWorkerThatPanicsIsAnErrorOfTheHooks(t *testing.T) {
 	})
 }
 
-func TestABusThatFailsLosesTheHooks(t *testing.T) {
+func TestABusErrorLosesTheHooks(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		w.peer("remote", "a", 1)
 		w.opt.Caller = callerFunc(func(context.Context, string, string, *schema.Batch) (schema.BatchReply, error) {
@@ -210,8 +208,8 @@ func TestABusThatFailsLosesTheHooks(t *testing.T) {
 	})
 }
 
-// Nobody listens where the worker was: the batch was never delivered, so it
-// goes on to the next one, whatever its hooks are.
+// No worker listens any more, so the batch was not delivered and goes to the next one,
+// for all hooks.
 func TestABatchThatWasNotDeliveredGoesToAnotherWorker(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once, closed)}, func(w *world) {
 		a, b := w.pair(nil)
@@ -220,6 +218,6 @@ func TestABatchThatWasNotDeliveredGoesToAnotherWorker(t *testing.T) {
 			v, _ := w.ask(time.Minute)
 			w.wants(v, schema.None, "x=ok@"+b.name)
 		}
-		w.wantsTold()
+		w.wantsEvents()
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// differences between what we and the model make of one answer.
+// differences compares the results of the code and of the model for one answer.
 func differences(h schema.Hook, a model.Answer) string {
 	want := model.Expectation{Event: h.Event, Part: model.Normalise(h, h.Event, a)}
 	got := dispatch.Settle(&h, outcome(0, a))
@@ -45,9 +45,8 @@ func TestSettleEqualsTheModelsNormalise(t *testing.T) {
 	})
 }
 
-// Every cell of the contract's tables: each event, each decision, whatever
-// came of asking, under both policies, from hooks that promised not to rewrite
-// and from others, with and without a value and a rewrite.
+// Every cell of the contract's tables: each event, decision and kind of outcome, under both
+// policies, for readonly hooks and others, with and without a value and a rewrite.
 func TestEveryCellEqualsTheModels(t *testing.T) {
 	bustest.PlainOnly(t, "all cells: one answer after the other")
 	decisions := []schema.Decision{
@@ -131,7 +130,7 @@ func TestAReadonlyHookChangesNothing(t *testing.T) {
 	})
 }
 
-// A kind of outcome that a newer worker may send is a failure like any other.
+// An unknown kind of outcome from a newer worker is a failure like others.
 func TestAnUnknownKindOfOutcomeIsAnError(t *testing.T) {
 	for _, failClosed := range []bool{false, true} {
 		h := schema.Hook{Name: "h", Event: schema.PreToolUse, FailClosed: failClosed}
@@ -146,11 +145,10 @@ func TestAnUnknownKindOfOutcomeIsAnError(t *testing.T) {
 	}
 }
 
-// Whatever passes at a glance would have settled to nothing that ends a chain
-// or changes an event.
-func TestWhatGoesAtAGlanceSettlesToTheSame(t *testing.T) {
+// A result that passes the fast check does not end a chain or change an event.
+func TestTheFastCheckAgreesWithSettle(t *testing.T) {
 	if !dispatch.Goes(&schema.Outcome{Result: schema.Allowed()}) {
-		t.Error("an allow does not go at a glance")
+		t.Error("an allow does not pass the fast check")
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		event := gen.EventTypes().Draw(t, "event")
@@ -169,8 +167,8 @@ func TestWhatGoesAtAGlanceSettlesToTheSame(t *testing.T) {
 	})
 }
 
-// Words of others are repeated in sentences only as far as they are short.
-func TestForeignWordsInSentencesAreBounded(t *testing.T) {
+// Foreign words in errors are shortened.
+func TestForeignWordsInErrorsAreShortened(t *testing.T) {
 	long := strings.Repeat("é", 1<<20)
 	h := schema.Hook{Name: "h", Event: schema.PreToolUse}
 	got := dispatch.Settle(&h, &schema.Outcome{Kind: schema.Errored, Error: long, Result: schema.Result{

@@ -18,20 +18,19 @@ import (
 )
 
 func TestShadowHooksNeitherDelayNorCount(t *testing.T) {
-	inWorld(t, []schema.Hook{hook("s", shadow, closed), hook("x"), hook("t", shadow, pool("nobody"), closed)}, func(w *world) {
+	inWorld(t, []schema.Hook{hook("s", shadow, closed), hook("x"), hook("t", shadow, pool("unserved"), closed)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.act("s", act{takes: 5 * time.Second, says: schema.Denied("would have")})
 		v, took := w.ask(time.Minute)
 		w.wants(v, schema.None, "x=ok@a")
 		w.took(took, 0, 0)
-		w.wantsTold("shadow t=no_worker, continue would be deny")
+		w.wantsEvents("shadow t=no_worker, continue would be deny")
 		pass(6 * time.Second)
-		w.wantsTold("shadow t=no_worker, continue would be deny", "shadow s=ok, continue would be deny")
+		w.wantsEvents("shadow t=no_worker, continue would be deny", "shadow s=ok, continue would be deny")
 	})
 }
 
-// What one shadow hook would have decided hides nothing of what the next one
-// would have.
+// The decision of one shadow hook does not hide that of the next.
 func TestShadowHooksRunByThemselves(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("s", shadow), hook("t", shadow)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
@@ -41,11 +40,11 @@ func TestShadowHooksRunByThemselves(t *testing.T) {
 		w.wants(v, schema.None, "")
 		w.took(took, 0, 0)
 		pass(2 * time.Second)
-		w.wantsTold("shadow s=ok, continue would be deny", "shadow t=ok, continue would be continue")
+		w.wantsEvents("shadow s=ok, continue would be deny", "shadow t=ok, continue would be continue")
 	})
 }
 
-func TestShadowHooksAreBounded(t *testing.T) {
+func TestTheNumberOfShadowHooksIsLimited(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("s", shadow), hook("t", shadow)}, func(w *world) {
 		w.opt.Shadows = 3
 		w.build()
@@ -58,7 +57,7 @@ func TestShadowHooksAreBounded(t *testing.T) {
 		pass(2 * time.Second)
 		synctest.Wait()
 		var dropped, ran int
-		for _, s := range w.told {
+		for _, s := range w.events {
 			switch s {
 			case "1 shadows dropped":
 				dropped++
@@ -71,7 +70,7 @@ func TestShadowHooksAreBounded(t *testing.T) {
 		if dropped != 5 || ran != 3 {
 			t.Errorf("%d dropped, %d ran; want 5 and 3", dropped, ran)
 		}
-		w.ask(time.Minute) // there is room again
+		w.ask(time.Minute) // the limit is free again
 		synctest.Wait()
 		if n := len(p.batches()); n != 5 {
 			t.Errorf("%d batches, want 5", n)
@@ -79,8 +78,8 @@ func TestShadowHooksAreBounded(t *testing.T) {
 	})
 }
 
-// What is kept for shadow hooks is bounded however large events are.
-func TestLargeEventsTakeMoreOfTheRoomForShadowHooks(t *testing.T) {
+// The memory for shadow hooks is limited for events of all sizes.
+func TestLargeEventsTakeMoreOfTheShadowLimit(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("s", shadow), hook("t", shadow)}, func(w *world) {
 		w.opt.Shadows = 8
 		w.build()
@@ -99,7 +98,7 @@ func TestLargeEventsTakeMoreOfTheRoomForShadowHooks(t *testing.T) {
 	})
 }
 
-// However long shadow hooks take, there is a slot for hooks that count.
+// Slow shadow hooks leave slots for other hooks.
 func TestShadowHooksTakeNoMoreThanHalfOfTheSlots(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed), hook("s", shadow, closed, timeout(10*time.Second))}, func(w *world) {
 		p := w.peer("remote", "a", 4)
@@ -114,8 +113,8 @@ func TestShadowHooksTakeNoMoreThanHalfOfTheSlots(t *testing.T) {
 	})
 }
 
-// What a shadow hook would have said that found no slot, nobody knows: it would
-// have had one if it counted.
+// A shadow hook that found no slot has no result, because it would have found one if it
+// counted.
 func TestAShadowHookWithoutASlotIsDropped(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("s", shadow, closed, timeout(time.Second))}, func(w *world) {
 		p := w.peer("remote", "a", 2)
@@ -125,14 +124,14 @@ func TestAShadowHookWithoutASlotIsDropped(t *testing.T) {
 		p.act("x", act{})
 		w.ask(time.Minute)
 		pass(5 * time.Second)
-		w.wantsTold("1 shadows dropped")
+		w.wantsEvents("1 shadows dropped")
 		pass(time.Minute)
 	})
 }
 
-// A shadow hook is asked about what it would be asked about if it counted, at
-// its place in the order.
-func TestShadowHooksSeeTheInputAsTheHooksBeforeThemLeftIt(t *testing.T) {
+// A shadow hook sees the event that it would see if it counted, at its place in the
+// order.
+func TestShadowHooksSeeRewritesOfEarlierHooks(t *testing.T) {
 	hooks := []schema.Hook{hook("s", shadow), hook("x"), hook("t", shadow), hook("y", pool("other")), hook("u", shadow)}
 	inWorld(t, hooks, func(w *world) {
 		p, q := w.peer("remote", "a", 4), w.peer("other", "b", 4)
@@ -146,24 +145,24 @@ func TestShadowHooksSeeTheInputAsTheHooksBeforeThemLeftIt(t *testing.T) {
 	})
 }
 
-// shadowCases: the hooks x, s and y, of which s is the shadow hook.
+// shadowCases have the hooks x, s and y, of which s is the shadow hook.
 var shadowCases = []struct {
 	is      string
 	x, s, y schema.Result
-	told    string
+	report  string
 }{
 	{"no hook has an opinion", schema.Result{}, schema.Result{}, schema.Result{}, "continue would be continue"},
-	{"it would have denied what went through", schema.Result{}, schema.Denied("no"), schema.Allowed(), "allow would be deny"},
-	{"what was denied before it, it never hears", schema.Denied("no"), schema.Result{Decision: schema.Stop, Value: jsontext.Value(`1`)}, schema.Result{}, "deny would be deny"},
+	{"it would have denied an allowed call", schema.Result{}, schema.Denied("no"), schema.Allowed(), "allow would be deny"},
+	{"an earlier deny ends the chain before it", schema.Denied("no"), schema.Result{Decision: schema.Stop, Value: jsontext.Value(`1`)}, schema.Result{}, "deny would be deny"},
 	{"its deny would have come before another's fail", schema.Result{}, schema.Denied("no"), schema.Result{Decision: schema.Fail}, "fail would be deny"},
 	{"its ask is more than an allow", schema.Allowed(), schema.Result{Decision: schema.Ask}, schema.Allowed(), "allow would be ask"},
 	{"its allow is less than an ask", schema.Result{}, schema.Allowed(), schema.Result{Decision: schema.Ask}, "ask would be ask"},
 	{"it would have rewritten the input", schema.Result{}, schema.Rewritten(jsontext.Value(`{"n":7}`)), schema.Result{}, "continue would be continue and rewrites"},
-	{"it hands back what it was given, in other words", schema.Rewritten(jsontext.Value(`{"n":7}`)), schema.Rewritten(jsontext.Value(`{ "n": 7 }`)), schema.Result{}, "continue would be continue"},
-	{"a rewrite behind a deny reaches nobody", schema.Denied("no"), schema.Rewritten(jsontext.Value(`{"n":7}`)), schema.Result{}, "deny would be deny"},
+	{"its rewrite is equal to the input", schema.Rewritten(jsontext.Value(`{"n":7}`)), schema.Rewritten(jsontext.Value(`{ "n": 7 }`)), schema.Result{}, "continue would be continue"},
+	{"a rewrite after a deny has no effect", schema.Denied("no"), schema.Rewritten(jsontext.Value(`{"n":7}`)), schema.Result{}, "deny would be deny"},
 }
 
-func TestWhatAShadowHookWouldHaveChangedIsTold(t *testing.T) {
+func TestTheEffectOfAShadowHookIsReported(t *testing.T) {
 	for _, c := range shadowCases {
 		t.Run(c.is, func(t *testing.T) {
 			inWorld(t, []schema.Hook{hook("x"), hook("s", shadow), hook("y")}, func(w *world) {
@@ -172,14 +171,13 @@ func TestWhatAShadowHookWouldHaveChangedIsTold(t *testing.T) {
 				p.act("s", act{says: c.s})
 				p.act("y", act{says: c.y})
 				w.ask(time.Minute)
-				w.wantsTold("shadow s=ok, " + c.told)
+				w.wantsEvents("shadow s=ok, " + c.report)
 			})
 		})
 	}
 }
 
-// The verdict is there before a shadow hook is asked, so that what is left of
-// the call's time is no bound for it.
+// A shadow hook runs after the verdict, so the rest of the call's time does not limit it.
 func TestAShadowHookHasItsWholeTimeout(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x"), hook("s", shadow, timeout(10*time.Second))}, func(w *world) {
 		p := w.peer("remote", "a", 4)
@@ -188,17 +186,17 @@ func TestAShadowHookHasItsWholeTimeout(t *testing.T) {
 		v, _ := w.ask(4 * time.Second)
 		w.wants(v, schema.None, "x=ok@a")
 		pass(10 * time.Second)
-		w.wantsTold("shadow s=ok, continue would be deny")
+		w.wantsEvents("shadow s=ok, continue would be deny")
 	})
 }
 
-// Whatever is configured and answered: the verdict is what it is without shadow
-// hooks, and each shadow hook is held against what the model says of the same
-// configuration in which it counts.
+// For any configuration and answers, the verdict is the same without shadow hooks, and
+// the report of each shadow hook agrees with the model of the configuration in which it
+// counts.
 func TestWouldEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions}).Draw(rt, "case")
-		for i := range c.Config.Hooks { // more of them than are drawn by themselves
+		for i := range c.Config.Hooks { // more shadow hooks than are drawn
 			if rapid.IntRange(0, 3).Draw(rt, "shadow") == 0 {
 				c.Config.Hooks[i].Mode = schema.Shadow
 			}
@@ -212,7 +210,7 @@ func TestWouldEqualsTheModel(t *testing.T) {
 	})
 }
 
-// shadows plays the case and compares what is told of shadow hooks.
+// shadows runs the case and compares the reports of shadow hooks.
 func (p *play) shadows() (d []string) {
 	s := newStage(p.c, p.c.Table.Script, p.seed)
 	got, _, err := s.play(1, false, p.encode())
@@ -222,17 +220,17 @@ func (p *play) shadows() (d []string) {
 	without := p.c
 	without.Config.Hooks = slices.DeleteFunc(slices.Clone(p.c.Config.Hooks), func(h schema.Hook) bool { return h.Mode == schema.Shadow })
 	d = append(d, p.judge(without.Config).Diff(got)...)
-	for _, told := range s.shadowed {
+	for _, report := range s.shadowed {
 		enforced := p.c.Config
 		enforced.Hooks = slices.Clone(enforced.Hooks)
-		i := slices.IndexFunc(enforced.Hooks, func(h schema.Hook) bool { return h.Name == told.Hook.Name })
+		i := slices.IndexFunc(enforced.Hooks, func(h schema.Hook) bool { return h.Name == report.Hook.Name })
 		enforced.Hooks[i].Mode = schema.Enforce
 		want := p.judge(enforced)
-		if reached := slices.ContainsFunc(want.Calls, func(c model.Call) bool { return c.Hook == told.Hook.Name }); told.Rewrites && !reached {
-			d = append(d, fmt.Sprintf("%q would not have run, and is said to rewrite", told.Hook.Name))
+		if reached := slices.ContainsFunc(want.Calls, func(c model.Call) bool { return c.Hook == report.Hook.Name }); report.Rewrites && !reached {
+			d = append(d, fmt.Sprintf("%q would not have run, and its report has a rewrite", report.Hook.Name))
 		}
-		if told.Decided != orContinue(got.Decision) || !told.Rewrites && told.Would != orContinue(want.Decision) {
-			d = append(d, fmt.Sprintf("%q: %s would be %s; the model says %s", told.Hook.Name, told.Decided, told.Would, want.Decision))
+		if report.Decided != orContinue(got.Decision) || !report.Rewrites && report.Would != orContinue(want.Decision) {
+			d = append(d, fmt.Sprintf("%q: %s would be %s; the model says %s", report.Hook.Name, report.Decided, report.Would, want.Decision))
 		}
 	}
 	return d

@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// noticed is how long it may take until a silent worker counts as one: the
-// contract says a second.
+// noticed is the time after which a silent worker must count as silent: the contract says
+// a second.
 const noticed = time.Second
 
 func TestAHangingWorkersIdempotentHooksRunElsewhereWithinASecond(t *testing.T) {
@@ -21,11 +21,11 @@ func TestAHangingWorkersIdempotentHooksRunElsewhereWithinASecond(t *testing.T) {
 		hangs.frozen.Store(true)
 		w.wants(<-verdict, schema.None, "x=ok@"+lives.name)
 		w.took(time.Since(start), schema.Missed*schema.BeatEvery, noticed+100*time.Millisecond)
-		w.wantsTold("rerun 1 of remote")
+		w.wantsEvents("rerun 1 of remote")
 	})
 }
 
-func TestSilenceWithoutAnotherWorkerGoesOnListening(t *testing.T) {
+func TestWithoutAnotherWorkerASilentOneIsWaitedFor(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.act("x", act{takes: 10 * time.Second})
@@ -33,16 +33,16 @@ func TestSilenceWithoutAnotherWorkerGoesOnListening(t *testing.T) {
 		v, took := w.ask(time.Minute)
 		w.wants(v, schema.None, "x=ok@a")
 		w.took(took, 10*time.Second, 10*time.Second)
-		w.wantsTold()
+		w.wantsEvents()
 	})
 }
 
-func TestSilenceEndsInARerunWhenAnotherWorkerComesEvenLate(t *testing.T) {
+func TestALaterWorkerReplacesASilentOne(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.frozen.Store(true)
 		verdict := w.askAside(time.Minute)
-		pass(10 * time.Second) // by now the silent worker is forgotten
+		pass(10 * time.Second) // by now the silent worker is removed
 		start := time.Now()
 		w.peer("remote", "b", 4)
 		w.wants(<-verdict, schema.None, "x=ok@b")
@@ -50,7 +50,7 @@ func TestSilenceEndsInARerunWhenAnotherWorkerComesEvenLate(t *testing.T) {
 	})
 }
 
-func TestSilenceEndsInARerunOnTheLocalWorker(t *testing.T) {
+func TestTheLocalWorkerReplacesASilentOne(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed, pool(schema.DefaultPool))}, func(w *world) {
 		l := w.local(1)
 		p := w.peer(schema.DefaultPool, "a", 4)
@@ -64,21 +64,21 @@ func TestSilenceEndsInARerunOnTheLocalWorker(t *testing.T) {
 	})
 }
 
-func TestHooksThatMustNotRunTwiceAreListenedToThroughSilence(t *testing.T) {
+func TestOtherHooksOfASilentWorkerAreWaitedFor(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once, closed, timeout(20*time.Second))}, func(w *world) {
 		a, b := w.pair(map[string]act{"x": {takes: 15 * time.Second}})
 		verdict := w.askAside(time.Minute)
 		silent, other := busyWith(a, b)
 		silent.mute.Store(true)
 		w.wants(<-verdict, schema.None, "x=ok@"+silent.name)
-		w.wantsTold()
+		w.wantsEvents()
 		if len(other.batches()) > 0 {
 			t.Error("it ran twice")
 		}
 	})
 }
 
-func TestHooksThatMustNotRunTwiceEndAtTheirDeadlineWhenTheirWorkerHangs(t *testing.T) {
+func TestOtherHooksOfAHangingWorkerMissTheirDeadline(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once, closed, timeout(2*time.Second))}, func(w *world) {
 		a, b := w.pair(map[string]act{"x": {takes: time.Second}})
 		start := time.Now()
@@ -87,24 +87,24 @@ func TestHooksThatMustNotRunTwiceEndAtTheirDeadlineWhenTheirWorkerHangs(t *testi
 		hangs.frozen.Store(true)
 		w.wants(<-verdict, schema.Deny, "x=deadline")
 		w.took(time.Since(start), 2*time.Second, 2500*time.Millisecond)
-		w.wantsTold()
+		w.wantsEvents()
 	})
 }
 
-// The worker beats, but has lost the batch: its connection was reset, say.
-func TestABatchThatTwoBeatsDoNotNameRunsAgain(t *testing.T) {
+// The worker sends heartbeats but has lost the batch, for example with its connection.
+func TestABatchMissingInTwoHeartbeatsRunsAgain(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		w.peer("remote", "a", 4)
 		w.opt.Caller = loses(1, w)
 		w.build()
 		v, took := w.ask(time.Minute)
-		w.wants(v, schema.None, "x=ok@a") // the same worker may have it again
+		w.wants(v, schema.None, "x=ok@a") // the same worker may get it again
 		w.took(took, schema.BeatEvery, noticed)
-		w.wantsTold("rerun 1 of remote")
+		w.wantsEvents("rerun 1 of remote")
 	})
 }
 
-func TestABatchThatMustNotRunTwiceIsNotRunAgainForBeatsThatDoNotNameIt(t *testing.T) {
+func TestOtherBatchesMissingInHeartbeatsDoNotRunAgain(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.forgets.Store(true)
@@ -115,9 +115,9 @@ func TestABatchThatMustNotRunTwiceIsNotRunAgainForBeatsThatDoNotNameIt(t *testin
 	})
 }
 
-// Two beats that come at once, one of them because a configuration was loaded,
-// may both have been sent before the batch arrived.
-func TestBeatsThatComeAtOnceCountOnce(t *testing.T) {
+// Two heartbeats at once, one of them because of a loaded configuration, may both have
+// been sent before the batch arrived.
+func TestTwoHeartbeatsAtOnceCountOnce(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.act("x", act{takes: time.Second})
@@ -128,11 +128,11 @@ func TestBeatsThatComeAtOnceCountOnce(t *testing.T) {
 		}
 		p.forgets.Store(false)
 		w.wants(<-verdict, schema.None, "x=ok@a")
-		w.wantsTold()
+		w.wantsEvents()
 	})
 }
 
-func TestSilenceThatTheAggregatorOnlyThinksItHeardDoesNotCount(t *testing.T) {
+func TestAStoppedAggregatorDoesNotCountSilence(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", pool(schema.DefaultPool))}, func(w *world) {
 		l := w.local(1)
 		l.full.Store(true)
@@ -142,14 +142,14 @@ func TestSilenceThatTheAggregatorOnlyThinksItHeardDoesNotCount(t *testing.T) {
 		l.full.Store(false) // it could run x
 		pass(time.Second + 60*time.Millisecond)
 		w.stopped.Store(true)
-		pass(5 * time.Second) // its process was stopped, and ticks before it hears the next beat
+		pass(5 * time.Second) // the process was stopped, and ticks before it receives the next heartbeat
 		w.stopped.Store(false)
 		w.wants(<-verdict, schema.None, "x=ok@a")
-		w.wantsTold()
+		w.wantsEvents()
 	})
 }
 
-func TestASilentWorkerGetsNothingUntilItBeatsAgain(t *testing.T) {
+func TestASilentWorkerGetsNothingUntilItsNextHeartbeat(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.mute.Store(true)
@@ -165,7 +165,7 @@ func TestASilentWorkerGetsNothingUntilItBeatsAgain(t *testing.T) {
 	})
 }
 
-// Nobody knows who took the batch of a first contact before a beat names it.
+// The worker of a first contact is unknown until a heartbeat names the batch.
 func TestASilentFirstContactIsAskedAgain(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed)}, func(w *world) {
 		first := w.stranger("remote", "a", 4)
@@ -177,11 +177,11 @@ func TestASilentFirstContactIsAskedAgain(t *testing.T) {
 		second.mute.Store(true)
 		w.wants(<-verdict, schema.None, "x=ok@b")
 		w.took(time.Since(start), schema.BeatEvery, noticed+schema.BeatEvery)
-		w.wantsTold("rerun 1 of remote")
+		w.wantsEvents("rerun 1 of remote")
 	})
 }
 
-func TestTheWorkerOfAFirstContactIsKnownByItsBeats(t *testing.T) {
+func TestHeartbeatsNameTheWorkerOfAFirstContact(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", closed), hook("y")}, func(w *world) {
 		p := w.stranger("remote", "a", 4)
 		p.act("y", act{takes: 10 * time.Second})
@@ -190,11 +190,11 @@ func TestTheWorkerOfAFirstContactIsKnownByItsBeats(t *testing.T) {
 		w.peer("remote", "b", 4)
 		p.kill()
 		w.wants(<-verdict, schema.None, "x=ok@a y=ok@b")
-		w.wantsTold("rerun 1 of remote")
+		w.wantsEvents("rerun 1 of remote")
 	})
 }
 
-func TestAnAnswerThatComesAfterARerunIsNotApplied(t *testing.T) {
+func TestAnAnswerAfterARerunIsDropped(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x")}, func(w *world) {
 		a, b := w.pair(nil)
 		for _, p := range []*peer{a, b} {
@@ -212,8 +212,8 @@ func TestAnAnswerThatComesAfterARerunIsNotApplied(t *testing.T) {
 	})
 }
 
-// An answer in time always counts, whatever is thought of its worker.
-func TestASilentWorkersAnswerStillCountsBeforeTheRerunsDoes(t *testing.T) {
+// An answer in time always counts, even of a worker that counts as silent.
+func TestASilentWorkersAnswerBeforeTheRerunsCounts(t *testing.T) {
 	inWorld(t, []schema.Hook{hook("x", once, closed)}, func(w *world) {
 		p := w.peer("remote", "a", 4)
 		p.act("x", act{takes: 5 * time.Second, says: schema.Denied("no")})

@@ -31,7 +31,7 @@ type stage struct {
 	members *dispatch.Members
 	ids     atomic.Uint64
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	asked    map[string]int
 	lost     map[int]bool // by the last hook of a batch
 	calls    []model.Call
@@ -44,15 +44,15 @@ var (
 	_ dispatch.Local  = (*stage)(nil)
 )
 
-// slowest is how long a case takes at most: nobody is slow on the stage, but a
-// worker that refused is asked again only when it has beaten.
+// slowest is the longest time of a case: no worker is slow, but a worker that refused is
+// asked again only after its next heartbeat.
 const slowest = 5 * time.Second
 
 func newStage(c gen.Case, script model.Script, seed uint64) *stage {
 	return &stage{c: c, script: script, seed: seed, members: dispatch.NewMembers(1000), asked: map[string]int{}, lost: map[int]bool{}}
 }
 
-// play has a dispatcher judge the case, and waits for what runs on beside.
+// play makes a dispatcher judge the case, and waits for background work.
 func (s *stage) play(attempt int, local bool, body []byte) (v schema.Verdict, took time.Duration, err error) {
 	snap, err := dispatch.Compile(s.c.Config, compileCondition)
 	if err != nil {
@@ -115,14 +115,14 @@ func (s *stage) aside(_ *dispatch.Request, h *schema.Hook, _ schema.Verdict) {
 	s.asides = append(s.asides, h.Name)
 }
 
-func (s *stage) shadow(_ *dispatch.Request, told *dispatch.Shadowed) {
+func (s *stage) shadow(_ *dispatch.Request, report *dispatch.Shadowed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shadowed = append(s.shadowed, told)
+	s.shadowed = append(s.shadowed, report)
 }
 
-// fate is what happens to a batch that is asked for the nth time: it depends
-// on the seed and the hooks only, so that a case can be played again.
+// fate decides what happens to a batch at the nth attempt. It depends only on the seed
+// and the hooks, so that a case can be repeated.
 func (s *stage) fate(b *schema.Batch, who string) (n int, fate uint64) {
 	s.mu.Lock()
 	key := fmt.Sprint(who, b.Hooks)
@@ -134,8 +134,8 @@ func (s *stage) fate(b *schema.Batch, who string) (n int, fate uint64) {
 	return n, sum.Sum64() >> 8
 }
 
-// Try is the worker in the dispatcher's process. Every other time it is full,
-// for a moment.
+// Try is the worker in the dispatcher's process. Every other time it is full for a
+// moment.
 func (s *stage) Try(_ context.Context, b *schema.Batch) (schema.BatchReply, bool) {
 	_, fate := s.fate(b, "local")
 	if fate%2 == 0 {
@@ -145,7 +145,7 @@ func (s *stage) Try(_ context.Context, b *schema.Batch) (schema.BatchReply, bool
 	return s.run("local", b, fate/2), true
 }
 
-// Call is one of the workers.
+// Call runs a batch on one of the workers.
 func (s *stage) Call(_ context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error) {
 	n, fate := s.fate(b, "")
 	refusals := []schema.Status{schema.StatusBusy, schema.StatusStale, schema.StatusDraining, "resting"}
@@ -165,8 +165,8 @@ func (s *stage) Call(_ context.Context, pool, worker string, b *schema.Batch) (s
 	return s.run(worker, b, fate/8), nil
 }
 
-// mayLose reports whether a batch may be lost without a trace in the verdict:
-// once, if it is idempotent.
+// mayLose reports whether a batch may be lost without an effect on the verdict: once, if
+// it is idempotent.
 func (s *stage) mayLose(b *schema.Batch) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,8 +226,7 @@ func (s *stage) record(h *schema.Hook, e *schema.Event) {
 	s.calls = append(s.calls, model.Call{Hook: h.Name, Input: *e})
 }
 
-// The conditions of the stage. What "odd" makes of an event depends on
-// everything that hooks may rewrite.
+// The conditions of cases. "odd" depends on everything that hooks may rewrite.
 var stageConditions = []string{"", "", "true", "false", "odd", "odd", "fails", "panics"}
 
 func holds(condition string, e schema.Event) (bool, error) {

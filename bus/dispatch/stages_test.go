@@ -20,7 +20,7 @@ func about(tools string) func(*schema.Hook) {
 	return func(h *schema.Hook) { h.Matcher = tools }
 }
 
-// builtin is a hook of a handler at PostToolUse, by whatever name.
+// builtin returns a hook of a handler at PostToolUse.
 func builtin(handler string, changes ...func(*schema.Hook)) schema.Hook {
 	return hook(handler, append([]func(*schema.Hook){at(schema.PostToolUse), pool("a")}, changes...)...)
 }
@@ -78,12 +78,12 @@ var stagePlanCases = []struct {
 		schema.PreToolUse, " (gates [1])",
 	},
 	{
-		"a shadow of a stage is none",
+		"a stage in shadow mode is not planned",
 		[]schema.Hook{builtin(schema.HumanInput, shadow), builtin(schema.SubagentComplete)}, nil,
 		schema.PostToolUse, " (delivers [1])",
 	},
 	{
-		"what is called as a stage and is no builtin is none",
+		"only builtins are stages",
 		[]schema.Hook{builtin(schema.HumanInput, func(h *schema.Hook) { h.Type = schema.Command })}, nil,
 		schema.PostToolUse, "a[0]",
 	},
@@ -133,8 +133,8 @@ func TestAPlanBeforeAHookHasOnlyThoseBeforeIt(t *testing.T) {
 	}
 }
 
-// Whatever ran and in whichever order stages are done: what they did stands in
-// registration order, and what was there before is still there.
+// In any order of stages, their results are placed in registration order, and earlier
+// entries stay.
 func TestPlaceKeepsRegistrationOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 8).Draw(t, "hooks")
@@ -147,18 +147,18 @@ func TestPlaceKeepsRegistrationOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		stages := rapid.SliceOfN(rapid.Bool(), n, n).Draw(t, "which are stages")
-		said := rapid.SliceOfN(rapid.IntRange(0, 2), n, n).Draw(t, "how many injections each")
+		counts := rapid.SliceOfN(rapid.IntRange(0, 2), n, n).Draw(t, "how many injections each")
 		var v, want schema.Verdict
 		for i := range all {
-			saying(&want, hooks[i].Name, said[i])
+			saying(&want, hooks[i].Name, counts[i])
 			if !stages[i] {
-				saying(&v, hooks[i].Name, said[i])
+				saying(&v, hooks[i].Name, counts[i])
 			}
 		}
 		for _, i := range rapid.Permutation(all).Draw(t, "order of stages") {
 			if stages[i] {
 				var stage schema.Verdict
-				saying(&stage, "", said[i])
+				saying(&stage, "", counts[i])
 				s.Place(&v, i, stage.ExecutedHooks[0], stage.Injections)
 			}
 		}
@@ -168,7 +168,7 @@ func TestPlaceKeepsRegistrationOrder(t *testing.T) {
 	})
 }
 
-// saying adds to a verdict what a hook did that made so many injections.
+// saying adds the result of a hook with that many injections to a verdict.
 func saying(v *schema.Verdict, hook string, injections int) {
 	v.ExecutedHooks = append(v.ExecutedHooks, schema.ExecutedHook{Hook: hook, Outcome: schema.OK})
 	for k := range injections {
@@ -176,9 +176,8 @@ func saying(v *schema.Verdict, hook string, injections int) {
 	}
 }
 
-// What names no hook of the configuration is about the call as a whole: it
-// stays before what is placed.
-func TestPlaceTakesStrangersAsTheyStand(t *testing.T) {
+// Entries without a hook of the configuration are about the whole call, and stay first.
+func TestPlaceKeepsEntriesWithoutAHook(t *testing.T) {
 	s := compile(t, hook(""), hook(""), hook(""))
 	v := schema.Verdict{Injections: []schema.Injection{{Hook: "stranger"}, {Hook: "hook-2"}}}
 	s.Place(&v, 1, schema.ExecutedHook{}, []schema.Injection{{Content: "c"}})
@@ -198,7 +197,7 @@ func named(hooks []schema.Hook) (names []string) {
 	return names
 }
 
-// namesOf are the names of hooks by their indexes.
+// namesOf returns the names of hooks by index.
 func namesOf(hooks []schema.Hook, of []int) (names []string) {
 	for _, i := range of {
 		names = append(names, hooks[i].Name)

@@ -14,8 +14,8 @@ import (
 
 func given(c string) func(*schema.Hook) { return func(h *schema.Hook) { h.When = c } }
 
-// An event is decoded when somebody has to know what is in it, and then once:
-// what a hook rewrote is put into what was decoded.
+// An event is decoded on first use, and only once: rewrites are applied to the decoded
+// event.
 func TestAnEventIsDecodedAtMostOnce(t *testing.T) {
 	rewrites := act{says: schema.Rewritten(jsontext.Value(`{"n":1}`))}
 	for _, c := range []struct {
@@ -23,12 +23,12 @@ func TestAnEventIsDecodedAtMostOnce(t *testing.T) {
 		hooks   []schema.Hook
 		decodes int32
 	}{
-		{"nobody asks what is in it", []schema.Hook{hook("x"), hook("y", pool("other"))}, 0},
+		{"no condition reads the body", []schema.Hook{hook("x"), hook("y", pool("other"))}, 0},
 		{"a condition only asks who calls what", []schema.Hook{hook("x", given("routing")), hook("y", given("routing"))}, 0},
 		{"conditions of one batch", []schema.Hook{hook("x", given("true"), readonly), hook("y", given("odd"), readonly)}, 1},
 		{"conditions of several batches", []schema.Hook{hook("x", given("true")), hook("y", given("odd"), pool("other")), hook("z", given("true"))}, 1},
 		{"a rewrite is handed on", []schema.Hook{hook("rewrites"), hook("y", pool("other"))}, 1},
-		{"a rewrite that nobody gets", []schema.Hook{hook("y", pool("other")), hook("rewrites")}, 0},
+		{"a rewrite without a later hook", []schema.Hook{hook("y", pool("other")), hook("rewrites")}, 0},
 		{"conditions before and behind a rewrite", []schema.Hook{hook("x", given("true")), hook("rewrites"), hook("y", given("true"), pool("other"))}, 1},
 		{"conditions of shadow hooks", []schema.Hook{hook("x", given("true")), hook("s", shadow, given("true")), hook("t", shadow, given("odd"))}, 1},
 		{"shadow hooks before and behind a rewrite", []schema.Hook{hook("s", shadow, given("true")), hook("rewrites"), hook("t", shadow, given("true"))}, 1},
@@ -54,8 +54,7 @@ func TestAnEventIsDecodedAtMostOnce(t *testing.T) {
 	}
 }
 
-// A condition sees the event as the hooks before left it, and what it made of
-// another event is not what it sees.
+// A condition sees the rewrites of earlier hooks, and no values cached for another event.
 func TestAConditionSeesTheRewrittenEvent(t *testing.T) {
 	var seen []string
 	see := func(string) (dispatch.Condition, error) {
@@ -87,7 +86,7 @@ func TestAConditionSeesTheRewrittenEvent(t *testing.T) {
 	})
 }
 
-// seeing is a condition that holds and tells of what it is asked.
+// seeing is a condition that holds and reports its views.
 type seeing func(v *dispatch.View)
 
 func (s seeing) Holds(v *dispatch.View) (bool, error) {
@@ -95,8 +94,8 @@ func (s seeing) Holds(v *dispatch.View) (bool, error) {
 	return true, nil
 }
 
-// However many conditions there are, the verdict is there in time.
-func TestConditionsAreNotEvaluatedBeyondTheCallsTime(t *testing.T) {
+// With any number of conditions, the verdict is in time.
+func TestConditionsAreNotEvaluatedAfterTheDeadline(t *testing.T) {
 	var evaluated atomic.Int32
 	slow := func(string) (dispatch.Condition, error) {
 		return seeing(func(*dispatch.View) { evaluated.Add(1); pass(time.Minute) }), nil
@@ -119,7 +118,7 @@ func TestConditionsAreNotEvaluatedBeyondTheCallsTime(t *testing.T) {
 	})
 }
 
-func TestConditionsThatSayTheSameAreCompiledOnce(t *testing.T) {
+func TestEqualConditionsAreCompiledOnce(t *testing.T) {
 	compiled := map[string]int{}
 	count := func(expr string) (dispatch.Condition, error) {
 		compiled[expr]++
@@ -137,9 +136,9 @@ func TestConditionsThatSayTheSameAreCompiledOnce(t *testing.T) {
 	}
 }
 
-// A condition that only asks who calls what keeps a body from being read; where
-// the call is guarded it must be an event all the same.
-func TestAGuardedCallWhoseBodyNobodyReadIsRefusedIfItIsNoEvent(t *testing.T) {
+// Conditions on routing do not read the body. If the call is guarded, the body must still
+// be an event.
+func TestAGuardedCallWithAnUnreadInvalidBodyIsRefused(t *testing.T) {
 	elsewhere := given("other agent")
 	for _, c := range []struct {
 		is    string

@@ -23,8 +23,8 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// The same again on the workers that the programs have, whose handlers answer,
-// fail, hang until their timeout and cannot be loaded.
+// The same with real workers, whose handlers answer, fail, hang until their timeout, or
+// cannot be loaded.
 func TestDispatchOnRealWorkersEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := gen.Cases(gen.Shape{Pools: stagePools, Conditions: stageConditions, Stages: true}).Draw(rt, "case")
@@ -33,7 +33,7 @@ func TestDispatchOnRealWorkersEqualsTheModel(t *testing.T) {
 		}
 		for _, h := range c.Config.Hooks {
 			if h.Preset != "" && c.Table[h.Name][0].Kind == schema.LoadError {
-				c.Table[h.Name] = []model.Answer{{Kind: schema.OK}} // nobody wrote it, and nobody misses it
+				c.Table[h.Name] = []model.Answer{{Kind: schema.OK}} // hooks of presets without a handler have no effect
 			}
 		}
 		local := rapid.Bool().Draw(rt, "with a local worker")
@@ -41,10 +41,10 @@ func TestDispatchOnRealWorkersEqualsTheModel(t *testing.T) {
 		want.Beside = beside(c, want)
 		var d []string
 		synctest.Test(t, func(t *testing.T) {
-			crew := newCrew(c)
-			got := crew.judge(t, local)
+			realWorkers := newRealWorkers(c)
+			got := realWorkers.judge(t, local)
 			synctest.Wait()
-			d = append(want.Diff(got), want.DiffCalls(crew.calls, crew.unloaded...)...)
+			d = append(want.Diff(got), want.DiffCalls(realWorkers.calls, realWorkers.unloaded...)...)
 		})
 		if len(d) > 0 {
 			rt.Fatal(strings.Join(d, "\n"))
@@ -52,9 +52,9 @@ func TestDispatchOnRealWorkersEqualsTheModel(t *testing.T) {
 	})
 }
 
-// beside is which hooks may have run beside the one that ended the chain: its
-// readonly neighbours. A hook whose condition is false, which the model counts
-// as a neighbour, parts nobody: it is in no batch.
+// beside returns the hooks that may have run beside the one that ended the chain: its
+// readonly neighbours. A hook whose condition is false is a neighbour for the model, but
+// splits no batch.
 func beside(c gen.Case, x model.Expectation) (out []model.Call) {
 	if len(x.Calls) == 0 {
 		return nil
@@ -74,8 +74,8 @@ func beside(c gen.Case, x model.Expectation) (out []model.Call) {
 	return out
 }
 
-// playable makes of drawn answers what a handler can do: it cannot lose its
-// worker, and a handler that cannot be loaded never answers otherwise.
+// playable limits drawn answers to what a handler can do: it cannot lose its worker, and
+// a handler that cannot be loaded never answers otherwise.
 func playable(answers []model.Answer) []model.Answer {
 	if answers[0].Kind == schema.LoadError {
 		return answers[:1]
@@ -90,34 +90,34 @@ func playable(answers []model.Answer) []model.Answer {
 	return answers
 }
 
-// crew is two real workers for each pool, and one in the dispatcher's process.
-type crew struct {
+// realWorkers are two real workers for each pool, and one in the dispatcher's process.
+type realWorkers struct {
 	c       gen.Case
 	local   *workers.Worker
 	workers map[string]*workers.Worker // by pool and name
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	calls    []model.Call
 	unloaded []string
 }
 
 var (
-	_ dispatch.Caller = (*crew)(nil)
-	_ workers.Runner  = (*crew)(nil)
+	_ dispatch.Caller = (*realWorkers)(nil)
+	_ workers.Runner  = (*realWorkers)(nil)
 )
 
-func newCrew(c gen.Case) *crew {
-	w := &crew{c: c, workers: map[string]*workers.Worker{}}
-	w.local = w.hire(schema.DefaultPool, "local")
+func newRealWorkers(c gen.Case) *realWorkers {
+	w := &realWorkers{c: c, workers: map[string]*workers.Worker{}}
+	w.local = w.add(schema.DefaultPool, "local")
 	for _, pool := range stagePools {
 		for _, name := range []string{"a", "b"} {
-			w.workers[pool+"/"+name] = w.hire(pool, name)
+			w.workers[pool+"/"+name] = w.add(pool, name)
 		}
 	}
 	return w
 }
 
-func (w *crew) hire(pool, name string) *workers.Worker {
+func (w *realWorkers) add(pool, name string) *workers.Worker {
 	worker := workers.New(workers.Options{
 		Name: name, Pools: []string{pool}, Capacity: 4,
 		Runners: map[schema.Kind]workers.Runner{schema.Builtin: w},
@@ -127,7 +127,7 @@ func (w *crew) hire(pool, name string) *workers.Worker {
 	return worker
 }
 
-func (w *crew) judge(t *testing.T, local bool) schema.Verdict {
+func (w *realWorkers) judge(t *testing.T, local bool) schema.Verdict {
 	snap, err := dispatch.Compile(w.c.Config, compileCondition)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func (w *crew) judge(t *testing.T, local bool) schema.Verdict {
 }
 
 // Call is the bus between dispatcher and workers.
-func (w *crew) Call(ctx context.Context, pool, name string, b *schema.Batch) (schema.BatchReply, error) {
+func (w *realWorkers) Call(ctx context.Context, pool, name string, b *schema.Batch) (schema.BatchReply, error) {
 	worker := w.workers[pool+"/"+name]
 	if worker == nil {
 		return schema.BatchReply{}, dispatch.ErrNoWorker
@@ -167,7 +167,7 @@ func (w *crew) Call(ctx context.Context, pool, name string, b *schema.Batch) (sc
 }
 
 // Load makes the handler of a hook that answers by the script.
-func (w *crew) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
+func (w *realWorkers) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	if answers := w.c.Table[h.Name]; answers[0].Kind == schema.LoadError {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -190,10 +190,10 @@ func (w *crew) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	}), nil
 }
 
-// Close has nothing to end.
-func (w *crew) Close() error { return nil }
+// Close does nothing.
+func (w *realWorkers) Close() error { return nil }
 
-func (w *crew) record(h *schema.Hook, e *schema.Event) {
+func (w *realWorkers) record(h *schema.Hook, e *schema.Event) {
 	if h.Mode == schema.Shadow {
 		return
 	}

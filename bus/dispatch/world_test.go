@@ -17,8 +17,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A world is a dispatcher with workers that live in the test, inside a bubble:
-// they beat and the dispatcher ticks as in the fabric, in fake time.
+// A world is a dispatcher with workers in the test, inside a bubble. Workers send
+// heartbeats and the dispatcher ticks as in the fabric, in fake time.
 type world struct {
 	t       *testing.T
 	hooks   []schema.Hook
@@ -29,11 +29,11 @@ type world struct {
 	life    context.Context
 	end     context.CancelFunc
 	ids     atomic.Uint64
-	stopped atomic.Bool // the aggregator's process: it neither ticks nor hears
+	stopped atomic.Bool // the aggregator's process: it neither ticks nor receives
 
-	mu    sync.Mutex // guards what follows
-	peers []*peer
-	told  []string // what the dispatcher told its watch
+	mu     sync.Mutex // guards the fields below
+	peers  []*peer
+	events []string // calls of the dispatcher's Watch
 }
 
 // inWorld runs f in a bubble with a world of the hooks.
@@ -42,13 +42,13 @@ func inWorld(t *testing.T, hooks []schema.Hook, f func(w *world)) {
 	inWorldWithQueue(t, 100, hooks, f)
 }
 
-// inWorldWithQueue is inWorld where so many calls may wait for a worker.
+// inWorldWithQueue is inWorld with a limit of waiting calls.
 func inWorldWithQueue(t *testing.T, queue int, hooks []schema.Hook, f func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { inBubble(t, queue, hooks, f) })
 }
 
-// inBubble runs f in a world, inside a bubble that is there already.
+// inBubble runs f in a world, inside an existing bubble.
 func inBubble(t *testing.T, queue int, hooks []schema.Hook, f func(w *world)) {
 	life, end := context.WithCancel(t.Context())
 	defer end()
@@ -62,7 +62,7 @@ func inBubble(t *testing.T, queue int, hooks []schema.Hook, f func(w *world)) {
 	f(w)
 }
 
-// build makes the dispatcher anew after its options or hooks were changed.
+// build makes a new dispatcher after its options or hooks were changed.
 func (w *world) build() {
 	var err error
 	if w.snap, err = dispatch.Compile(schema.Config{Version: 1, Hooks: w.hooks}, compileCondition); err != nil {
@@ -73,29 +73,29 @@ func (w *world) build() {
 
 func (w *world) watch() dispatch.Watch {
 	return dispatch.Watch{
-		Rerun: func(pool string, n int) { w.tell("rerun %d of %s", n, pool) },
+		Rerun: func(pool string, n int) { w.record("rerun %d of %s", n, pool) },
 		Aside: func(_ *dispatch.Request, h *schema.Hook, part schema.Verdict) {
-			w.tell("aside %s=%s", h.Name, part.ExecutedHooks[0].Outcome)
+			w.record("aside %s=%s", h.Name, part.ExecutedHooks[0].Outcome)
 		},
 		Shadow: func(_ *dispatch.Request, s *dispatch.Shadowed) {
 			rewrites := ""
 			if s.Rewrites {
 				rewrites = " and rewrites"
 			}
-			w.tell("shadow %s=%s, %s would be %s%s", s.Hook.Name, s.Part.ExecutedHooks[0].Outcome, s.Decided, s.Would, rewrites)
+			w.record("shadow %s=%s, %s would be %s%s", s.Hook.Name, s.Part.ExecutedHooks[0].Outcome, s.Decided, s.Would, rewrites)
 		},
-		ShadowDropped:   func(n int) { w.tell("%d shadows dropped", n) },
-		ConditionFailed: func(h *schema.Hook, _ error) { w.tell("condition of %s failed", h.Name) },
+		ShadowDropped:   func(n int) { w.record("%d shadows dropped", n) },
+		ConditionFailed: func(h *schema.Hook, _ error) { w.record("condition of %s failed", h.Name) },
 	}
 }
 
-func (w *world) tell(format string, args ...any) {
+func (w *world) record(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, fmt.Sprintf(format, args...))
+	w.events = append(w.events, fmt.Sprintf(format, args...))
 }
 
-// run beats and ticks for everybody.
+// run sends heartbeats and ticks.
 func (w *world) run() {
 	const every = schema.BeatEvery / 5
 	t := time.NewTicker(every)
@@ -124,7 +124,7 @@ func (w *world) all() []*peer {
 	return slices.Clone(w.peers)
 }
 
-// ask has a call judged that has so long left, and says how long it took.
+// ask makes a call with that much time left, and returns how long it took.
 func (w *world) ask(left time.Duration) (schema.Verdict, time.Duration) {
 	return w.request(&dispatch.Request{Attempt: 1, Deadline: time.Now().Add(left)})
 }
@@ -142,7 +142,7 @@ func (w *world) request(r *dispatch.Request) (schema.Verdict, time.Duration) {
 	return v, time.Since(start)
 }
 
-// askAside has a call judged meanwhile.
+// askAside makes a call in the background.
 func (w *world) askAside(left time.Duration) <-chan schema.Verdict {
 	got := make(chan schema.Verdict, 1)
 	go func() {
@@ -153,7 +153,7 @@ func (w *world) askAside(left time.Duration) <-chan schema.Verdict {
 	return got
 }
 
-// trail is what came of which hook, where.
+// trail formats the outcomes of hooks with their workers.
 func trail(v schema.Verdict) string {
 	var out []string
 	for _, x := range v.ExecutedHooks {
@@ -174,17 +174,17 @@ func (w *world) wants(v schema.Verdict, d schema.Decision, want string) {
 	}
 }
 
-func (w *world) wantsTold(want ...string) {
+func (w *world) wantsEvents(want ...string) {
 	w.t.Helper()
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Equal(w.told, want) {
-		w.t.Errorf("told %q, want %q", w.told, want)
+	if !slices.Equal(w.events, want) {
+		w.t.Errorf("events %q, want %q", w.events, want)
 	}
 }
 
-// took checks a duration against the two that it must lie between.
+// took checks that a duration is within limits.
 func (w *world) took(got, least, most time.Duration) {
 	w.t.Helper()
 	if got < least || got > most {
@@ -202,7 +202,7 @@ func (w *world) Call(ctx context.Context, pool, worker string, b *schema.Batch) 
 	return schema.BatchReply{}, dispatch.ErrNoWorker
 }
 
-// names of hooks, as a word.
+// names joins the names of hooks.
 func (w *world) names(hooks []int) string {
 	var out []string
 	for _, i := range hooks {
@@ -211,8 +211,7 @@ func (w *world) names(hooks []int) string {
 	return strings.Join(out, "+")
 }
 
-// hook makes a hook of the pool "remote" that is idempotent; change what the
-// test is about.
+// hook returns an idempotent hook of the pool "remote", with changes for the test.
 func hook(name string, changes ...func(*schema.Hook)) schema.Hook {
 	h := schema.Hook{
 		Name: name, Event: schema.PreToolUse, Type: schema.Builtin, Handler: name,
@@ -237,5 +236,5 @@ func timeout(d time.Duration) func(*schema.Hook) {
 	return func(h *schema.Hook) { h.Timeout = schema.Duration(d) }
 }
 
-// pass lets time pass: fake time, in a bubble.
+// pass waits on the bubble's clock.
 func pass(d time.Duration) { <-time.After(d) }

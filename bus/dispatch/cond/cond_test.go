@@ -31,7 +31,7 @@ var routing = schema.Routing{
 	Event: schema.PreToolUse, Agent: "a1", Session: "s1", Tool: "Bash", ID: "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182",
 }
 
-// view is an event of the agent a1 about Bash with this body.
+// view returns an event of the agent a1 about Bash with this body.
 func view(body string) *dispatch.View { return dispatch.NewView(routing, []byte(body)) }
 
 const whole = `{
@@ -44,7 +44,7 @@ const whole = `{
 	"response": 7, "iteration": 3, "cwd": "/home/a", "labels": {"team": "red"}
 }`
 
-func TestAConditionSeesEveryFieldOfTheEvent(t *testing.T) {
+func TestAConditionReadsEveryFieldOfTheEvent(t *testing.T) {
 	for _, expr := range []string{
 		`hook_type == "PreToolUse"`, `agent_id == "a1"`, `session_id == "s1"`, `event_id.startsWith("0199")`, `tool_name == "Bash"`,
 		`orchestrator_id == "o1"`, `runtime == "claude"`, `tool_kind == "shell"`, `tool_use_id == "t1"`, `error == "broke"`,
@@ -56,7 +56,7 @@ func TestAConditionSeesEveryFieldOfTheEvent(t *testing.T) {
 	}
 }
 
-func TestAConditionSeesWhatIsInTheToolsInput(t *testing.T) {
+func TestAConditionReadsToolInput(t *testing.T) {
 	for expr, want := range map[string]bool{
 		`tool_input.command.contains("rm ")`:                                       true,
 		`tool_kind == "shell" && tool_args.command.contains("rm")`:                 true,
@@ -93,7 +93,7 @@ func TestAConditionSeesWhatIsInTheToolsInput(t *testing.T) {
 	}
 }
 
-func TestWhatAnEventDoesNotHaveIsEmpty(t *testing.T) {
+func TestMissingFieldsAreEmpty(t *testing.T) {
 	for _, expr := range []string{
 		`runtime == "" && orchestrator_id == "" && tool_kind == "" && tool_use_id == "" && error == "" && prompt == "" && cwd == ""`,
 		`iteration == 0`, `labels == {}`, `tool_args == {}`, `tool_input == {}`, `tool_output == null`, `message == null`, `response == null`,
@@ -110,7 +110,7 @@ func holds(t *testing.T, expr, body string, want bool) {
 	}
 }
 
-func TestAConditionThatCanNotBeEvaluatedIsAnError(t *testing.T) {
+func TestAConditionThatCannotBeEvaluatedIsAnError(t *testing.T) {
 	huge := strings.Repeat("1,", 1<<14)
 	for expr, want := range map[string]string{
 		`tool_input.absent == 1`:                 `the event has no absent; check it first with has(…), or write .?absent.orValue("")`,
@@ -134,13 +134,13 @@ func TestAConditionThatCanNotBeEvaluatedIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatNothingDependsOnIsNone(t *testing.T) {
+func TestAnIrrelevantErrorDoesNotCount(t *testing.T) {
 	holds(t, `tool_name == "Bash" || tool_input.absent == 1`, `{}`, true)
 	holds(t, `tool_input.absent == 1 || tool_name == "Bash"`, `{}`, true)
 	holds(t, `tool_name == "Edit" && tool_input.absent == 1`, `{}`, false)
 }
 
-func TestOnlyWhatIsMentionedIsRead(t *testing.T) {
+func TestOnlyMentionedFieldsAreDecoded(t *testing.T) {
 	broken := `{"tool_input": [`
 	holds(t, `tool_name == "Bash" && agent_id.startsWith("a")`, broken, true)
 	v := view(broken)
@@ -149,8 +149,8 @@ func TestOnlyWhatIsMentionedIsRead(t *testing.T) {
 	}
 }
 
-// What a condition had to make of the event, the next one uses again.
-func TestTheToolsInputIsReadOnceForAllConditions(t *testing.T) {
+// A decoded field is reused by the next condition.
+func TestToolInputIsDecodedOnceForAllConditions(t *testing.T) {
 	v := view(whole)
 	conditions := []dispatch.Condition{
 		compile(t, `tool_input.command.contains("rm ")`), compile(t, `tool_input.lines == 120`), compile(t, `tool_input.exists(k, k == "yes")`),

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// However a call is made expensive, the bounds end it: every case here must
-// be refused when it is compiled, or be an error when it is evaluated.
-func TestWhatCostsTooMuchIsAnError(t *testing.T) {
+// Every expensive condition is rejected when it is compiled, or is an error when it is
+// evaluated.
+func TestExpensiveConditionsAreErrors(t *testing.T) {
 	for is, c := range expensive() {
 		t.Run(is, func(t *testing.T) {
 			cnd, err := compiler(t).Compile(c.expr)
@@ -23,9 +23,9 @@ func TestWhatCostsTooMuchIsAnError(t *testing.T) {
 	}
 }
 
-// What people write into files is long, and an error would count as true: a
-// condition that looks for something rare in it must come to false.
-func TestWhatPeopleWriteIsNotTooLong(t *testing.T) {
+// Texts in tool input are long, and an error would count as true, so a condition that
+// searches for a rare text must evaluate to false.
+func TestLongTextsCanBeSearched(t *testing.T) {
 	for expr, size := range map[string]int{
 		`tool_input.a.contains("rm ")`: 7 << 20,
 		`tool_input.a.matches("AKIA[0-9A-Z]{16}") || tool_input.a.matches("ghp_[0-9A-Za-z]{36}")`:           1 << 20,
@@ -37,8 +37,7 @@ func TestWhatPeopleWriteIsNotTooLong(t *testing.T) {
 	}
 }
 
-// costly is a condition and an event on which it does as much work as it may,
-// and then more.
+// costly is a condition and an event with the maximum of permitted work, and with more.
 type costly struct{ expr, body string }
 
 func expensive() map[string]costly {
@@ -46,30 +45,30 @@ func expensive() map[string]costly {
 	long := strings.Repeat("a", 4<<20)
 	body := fmt.Sprintf(`{"tool_input": {"list": [%s], "long": %q, "some": %q, "part": %q}, "flags": {"long": %[2]q}}`, numbers, long, long[:100_000], long[:2000])
 	return map[string]costly{
-		"a loop":                      {`tool_input.list.all(x, x == 1)`, body},
-		"a loop in a loop":            {`tool_input.list.all(x, tool_input.list.all(y, x == y))`, body},
-		"a new list for each item":    {`tool_input.list.map(x, [x, x, x]).size() == 0`, body},
-		"a text searched for each":    {`tool_input.list.all(x, tool_input.long.contains("b") == false)`, body},
-		"a text cased for each":       {`tool_input.list.all(x, tool_input.some.lowerAscii() != "b")`, body},
-		"a text compared for each":    {`tool_input.list.all(x, tool_input.some != tool_input.part)`, body},
-		"texts joined for each":       {`tool_input.list.all(x, (tool_input.part + tool_input.part) != "")`, body},
-		"every item with every other": {`sets.contains(tool_input.list, tool_input.list)`, body},
-		"a search for a long part":    {`tool_input.long.indexOf(tool_input.part) == -1`, body},
-		"a text in pieces":            {`tool_input.long.split("").size() == 1`, body},
-		"a text that grows":           {`tool_input.some.replace("a", tool_input.part) == ""`, body},
-		"a pattern on a long text":    {`tool_input.long.matches("(a+a+)+y")`, body},
-		"a pattern that branches":     {`tool_input.some.matches("(a|a|a|a|a)*(a|aa|aaa|aaaa){1,9}b")`, body},
-		"a pattern for each item":     {`tool_input.list.all(x, !tool_input.part.matches("(a|a|a|a|a)*b"))`, body},
-		"texts joined, for each":      {`tool_input.list.all(x, [tool_input.long, tool_input.long].join(",") != "")`, body},
-		"a time zone for each item":   {`tool_input.list.all(x, timestamp.getHours("Asia/Tokyo") > 0)`, body},
-		"a text turned into bytes":    {`tool_input.list.all(x, bytes(tool_input.some).size() > 0)`, body},
-		"a deep list compared":        {`tool_input.list.all(x, [tool_input.list] == [tool_input.list])`, body},
-		"a deep list looked through":  {`tool_input.list.all(x, [tool_input.list] in [[tool_input.list]])`, body},
-		"a call's list in a loop":     {`tool_call.input.list.all(x, tool_call.input.list.all(y, x == y))`, body},
-		"a call's text for each":      {`tool_call.input.list.all(x, tool_call.input.some.lowerAscii() != "b")`, body},
-		"calls compared for each":     {`tool_call.input.list.all(x, [tool_call] == [tool_call])`, body},
-		"a flag's pattern":            {`flags.long.matches("(a+a+)+y")`, body},
-		"a loop over a large list":    {`tool_input.list.filter(x, x > 2).size() + tool_input.list.filter(x, x > 3).size() == 1`, body},
+		"a loop":                        {`tool_input.list.all(x, x == 1)`, body},
+		"a loop in a loop":              {`tool_input.list.all(x, tool_input.list.all(y, x == y))`, body},
+		"a new list for each item":      {`tool_input.list.map(x, [x, x, x]).size() == 0`, body},
+		"a text searched for each":      {`tool_input.list.all(x, tool_input.long.contains("b") == false)`, body},
+		"a text in lower case for each": {`tool_input.list.all(x, tool_input.some.lowerAscii() != "b")`, body},
+		"a text compared for each":      {`tool_input.list.all(x, tool_input.some != tool_input.part)`, body},
+		"texts joined for each":         {`tool_input.list.all(x, (tool_input.part + tool_input.part) != "")`, body},
+		"every item with every other":   {`sets.contains(tool_input.list, tool_input.list)`, body},
+		"a search for a long part":      {`tool_input.long.indexOf(tool_input.part) == -1`, body},
+		"a text in pieces":              {`tool_input.long.split("").size() == 1`, body},
+		"a text that grows":             {`tool_input.some.replace("a", tool_input.part) == ""`, body},
+		"a pattern on a long text":      {`tool_input.long.matches("(a+a+)+y")`, body},
+		"a pattern that branches":       {`tool_input.some.matches("(a|a|a|a|a)*(a|aa|aaa|aaaa){1,9}b")`, body},
+		"a pattern for each item":       {`tool_input.list.all(x, !tool_input.part.matches("(a|a|a|a|a)*b"))`, body},
+		"texts joined, for each":        {`tool_input.list.all(x, [tool_input.long, tool_input.long].join(",") != "")`, body},
+		"a time zone for each item":     {`tool_input.list.all(x, timestamp.getHours("Asia/Tokyo") > 0)`, body},
+		"a text turned into bytes":      {`tool_input.list.all(x, bytes(tool_input.some).size() > 0)`, body},
+		"a deep list compared":          {`tool_input.list.all(x, [tool_input.list] == [tool_input.list])`, body},
+		"a deep list looked through":    {`tool_input.list.all(x, [tool_input.list] in [[tool_input.list]])`, body},
+		"a call's list in a loop":       {`tool_call.input.list.all(x, tool_call.input.list.all(y, x == y))`, body},
+		"a call's text for each":        {`tool_call.input.list.all(x, tool_call.input.some.lowerAscii() != "b")`, body},
+		"calls compared for each":       {`tool_call.input.list.all(x, [tool_call] == [tool_call])`, body},
+		"a flag's pattern":              {`flags.long.matches("(a+a+)+y")`, body},
+		"a loop over a large list":      {`tool_input.list.filter(x, x > 2).size() + tool_input.list.filter(x, x > 3).size() == 1`, body},
 	}
 }
 
@@ -86,8 +85,8 @@ func BenchmarkWorstCase(b *testing.B) {
 	}
 }
 
-// BenchmarkLargestCall is the most work that a single call of a function may
-// do: on the longest text, or list, on which it is no error.
+// BenchmarkLargestCall measures the maximum work of one function call: on the longest
+// permitted text or list.
 func BenchmarkLargestCall(b *testing.B) {
 	for is, expr := range map[string]string{
 		"contains": `tool_input.a.contains("b")`, "size": `tool_input.a.size() == 0`, "lowerAscii": `tool_input.a.lowerAscii() == ""`,
@@ -111,7 +110,7 @@ func BenchmarkLargestCall(b *testing.B) {
 	}
 }
 
-// sized is an event with texts and lists of n bytes.
+// sized returns an event with texts and lists of n bytes.
 func sized(n int) string {
 	list := strings.TrimSuffix(strings.Repeat("1,", min(n, 8000)), ",")
 	return fmt.Sprintf(`{"tool_input": {"a": %q, "b": %q, "list": [%s], "other": [%[3]s]}}`,
@@ -135,8 +134,8 @@ func BenchmarkNewCompiler(b *testing.B) {
 	}
 }
 
-// BenchmarkHolds is a typical condition on an event of 1 KiB: on one that is
-// new, so that it is decoded and tool_input read, and on one that was read.
+// BenchmarkHolds measures a typical condition on an event of 1 KiB: on a new one,
+// including decoding, and on a decoded one.
 func BenchmarkHolds(b *testing.B) {
 	body := fmt.Sprintf(`{"runtime":"claude","tool_name":"Bash","tool_input":{"command":"rm -rf build","description":%q,"timeout":120000},"cwd":"/home/a","labels":{"team":"red"}}`,
 		strings.Repeat("x", 860))

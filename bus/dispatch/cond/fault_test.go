@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// mistakes are what people write, and everything they are told.
+// mistakes are mistakes of users, with the messages that they read.
 var mistakes = []struct{ is, expr, want string }{
 	{"a misspelt field", `tool_inptu.command == "x"`, "1:1: there is no field tool_inptu; did you mean tool_input?"},
 	{"a field in other letters", `TOOL_NAME == "x"`, "1:1: there is no field TOOL_NAME; did you mean tool_name?"},
@@ -40,7 +40,7 @@ var mistakes = []struct{ is, expr, want string }{
 	{"a list of mixed types", `tool_name in ["a", 1]`, "1:20: a list of string contains an int; write items of one type"},
 	{"a misspelt function", `tool_name.startsWit("x")`, "1:20: there is no function startsWit; did you mean startsWith?"},
 	{"a function of another language", `len(tool_name) == 1`, "1:4: there is no function len; write size(text)"},
-	{"a function that nobody knows", `tool_name.frobnicate()`, "1:21: there is no function frobnicate; write a function of CEL, such as contains, startsWith, matches or size"},
+	{"an unknown function", `tool_name.frobnicate()`, "1:21: there is no function frobnicate; write a function of CEL, such as contains, startsWith, matches or size"},
 	{"no time", `timestamp > timestamp("tomorrow")`, `1:23: this is not a valid time; write timestamp("2026-01-02T15:04:05Z")`},
 	{"no duration", `duration("long") > duration("1s")`, `1:10: this is not a valid duration; write duration("90s")`},
 	{"a broken pattern", `tool_name.matches("(")`, "1:19: the pattern of matches is not valid RE2: error parsing regexp: missing closing ): `(`; write it as in tool_name.matches(\"^mcp__\")"},
@@ -64,7 +64,7 @@ var mistakes = []struct{ is, expr, want string }{
 		"1:1: the condition always exceeds the cost limit; loop over less, or move the decision into a hook"},
 }
 
-func TestEveryMistakeIsNamedWithItsPlaceAndWhatToWrite(t *testing.T) {
+func TestFaultsHaveAPlaceAndAHint(t *testing.T) {
 	c := compiler(t)
 	for _, m := range mistakes {
 		t.Run(m.is, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Whatever is written as a condition, it is compiled or refused with faults
-// that are each one line, at a place that is in the text.
+// Any text is compiled, or rejected with faults that are one line each, at a place in the
+// text.
 func FuzzCompile(f *testing.F) {
 	for _, m := range mistakes {
 		f.Add(m.expr)
@@ -35,13 +35,13 @@ func FuzzCompile(f *testing.F) {
 				t.Errorf("%q", s)
 			}
 			if fault.Line < 1 || fault.Line > len(lines) || fault.Column < 1 || fault.Column > utf8.RuneCountInString(lines[fault.Line-1])+1 {
-				t.Errorf("%d:%d is no place in %q", fault.Line, fault.Column, expr)
+				t.Errorf("%d:%d is not in %q", fault.Line, fault.Column, expr)
 			}
 		}
 	})
 }
 
-// Whatever an event is, a condition about it comes to something or is an error.
+// A condition about any event has a value or is an error.
 func FuzzHolds(f *testing.F) {
 	f.Add(`tool_input.command.contains("rm ")`, whole)
 	f.Add(`tool_input.exists(k, k == "x") || message == null`, `{}`)

@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// at is an event of that type, about the tool Bash where it is about one.
+// at returns an event of that type, about the tool Bash if it is about a tool.
 func at(event schema.EventType, body string) *dispatch.View {
 	r := routing
 	if r.Event = event; !event.HasTool() {
@@ -17,14 +17,14 @@ func at(event schema.EventType, body string) *dispatch.View {
 	return dispatch.NewView(r, []byte(body))
 }
 
-// statusEvent has everything, so that it is the event's type alone that says what a
-// condition sees.
+// statusEvent has all fields, so that only the event's type decides which fields a
+// condition can read.
 const statusEvent = `{"tool_use_id": "t1", "tool_input": {"command": "ls"}, "tool_output": {"rows": 3}, "error": "the database is locked",
 	"message": {"content": "hi", "tool_calls": [{"id": "c1", "name": "Bash", "input": {"command": "ls"}}, {"name": "now"}]},
 	"iteration": 3, "flags": {"retried": true, "n": 2}}`
 
-// The contract of the guide: at which event a condition sees what.
-func TestAConditionSeesTheStatusOfItsEvent(t *testing.T) {
+// The documentation lists which fields a condition can read at which event.
+func TestAConditionReadsTheStatusOfItsEvent(t *testing.T) {
 	const no = "null null null"
 	seen := map[schema.EventType]string{
 		schema.SessionStart: no, schema.UserPromptSubmit: no, schema.BeforeLLMCall: no, schema.QueryEnd: no, schema.SessionEnd: no,
@@ -60,7 +60,7 @@ func TestAConditionSeesTheStatusOfItsEvent(t *testing.T) {
 	}
 }
 
-func TestAConditionSeesWhatIsInTheStatus(t *testing.T) {
+func TestAConditionReadsMembersOfTheStatus(t *testing.T) {
 	for _, c := range []struct {
 		event schema.EventType
 		expr  string
@@ -84,8 +84,8 @@ func TestAConditionSeesWhatIsInTheStatus(t *testing.T) {
 	}
 }
 
-// Runtimes send messages in forms of their own.
-func TestAMessageOfAnyFormIsOne(t *testing.T) {
+// Runtimes send messages in different forms.
+func TestMessagesOfAllRuntimesAreRead(t *testing.T) {
 	for message, content := range map[string]string{
 		`"done"`: "done", `{"content":"done"}`: "done", `{"role":"assistant","content":"done","x":1}`: "done",
 		`{"candidates":[{"content":{"parts":[]}}]}`: "", `{"content":[{"type":"text"}]}`: "", `""`: "",
@@ -102,7 +102,7 @@ func TestAMessageOfAnyFormIsOne(t *testing.T) {
 	}
 }
 
-// What a message may hold is bounded as all that conditions look at is.
+// The number of values in a message is limited like that of other fields.
 func TestTooManyValuesInAMessageAreAnError(t *testing.T) {
 	calls := strings.TrimSuffix(strings.Repeat(`{"name":"a","input":{"l":[`+strings.TrimSuffix(strings.Repeat("1,", 1<<12), ",")+`]}},`, 5), ",")
 	body := `{"message":{"content":"x","tool_calls":[` + calls + `]}}`

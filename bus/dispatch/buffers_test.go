@@ -9,11 +9,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// tenant answers that the first hook refuses and the others allow, for the reason
-// that the event's id is, where it is given room.
-type tenant struct{}
+// reuser answers in the batch's reused memory: the first hook denies and the others
+// allow, with the event's id as the reason.
+type reuser struct{}
 
-func (tenant) Call(_ context.Context, _, worker string, b *schema.Batch) (schema.BatchReply, error) {
+func (reuser) Call(_ context.Context, _, worker string, b *schema.Batch) (schema.BatchReply, error) {
 	reply := schema.BatchReply{Worker: worker, Outcomes: b.Room[:0]}
 	for _, i := range b.Hooks {
 		o := schema.Outcome{Hook: i, Result: schema.Result{Decision: schema.Allow, Reason: b.ID}}
@@ -25,9 +25,9 @@ func (tenant) Call(_ context.Context, _, worker string, b *schema.Batch) (schema
 	return reply, nil
 }
 
-// TestWhatIsKeptOfACallIsItsOwn holds what was told of a call against what was told
-// when it was over, after others have been where it was.
-func TestWhatIsKeptOfACallIsItsOwn(t *testing.T) {
+// TestReusedMemoryDoesNotChangeReports compares the reports about a call when they are
+// made and after later calls have reused its memory.
+func TestReusedMemoryDoesNotChangeReports(t *testing.T) {
 	hook := schema.Hook{Event: schema.PreToolUse, Pool: "p", Timeout: schema.Duration(time.Minute), Readonly: true, Idempotent: true}
 	cfg := schema.Config{Version: 1}
 	for _, name := range []string{"refuses", "beside", "shadow"} {
@@ -47,7 +47,7 @@ func TestWhatIsKeptOfACallIsItsOwn(t *testing.T) {
 		members := dispatch.NewMembers(1)
 		members.Beat(&schema.Beat{Pool: "p", Worker: "w", Capacity: 8, Versions: []uint64{1}})
 		asides, shadows := make(map[string]schema.Verdict), make(chan *dispatch.Shadowed, 4)
-		d := dispatch.New(dispatch.Options{Caller: tenant{}, Members: members, NewID: func() string { return "b" }, Watch: dispatch.Watch{
+		d := dispatch.New(dispatch.Options{Caller: reuser{}, Members: members, NewID: func() string { return "b" }, Watch: dispatch.Watch{
 			Aside:  func(r *dispatch.Request, _ *schema.Hook, part schema.Verdict) { asides[r.ID] = part },
 			Shadow: func(_ *dispatch.Request, s *dispatch.Shadowed) { shadows <- s },
 		}})
@@ -60,14 +60,14 @@ func TestWhatIsKeptOfACallIsItsOwn(t *testing.T) {
 			verdicts[id] = d.Dispatch(t.Context(), snap, snap.Plan("a", schema.PreToolUse, "Bash"), r)
 			if n == 3 {
 				if s := <-shadows; s.Decided != schema.Deny || s.Would != schema.Deny || s.Part.Reason != id {
-					t.Errorf("the shadow hook of the call %s is told of as %+v", id, s)
+					t.Errorf("the report of the shadow hook of the call %s is %+v", id, s)
 				}
 			}
 		}
 		for id, v := range verdicts {
 			for name, part := range map[string]schema.Verdict{"refuses": v, "beside": asides[id]} {
 				if x := part.ExecutedHooks; part.Reason != id || len(x) != 1 || x[0].Hook != name || x[0].Reason != id {
-					t.Errorf("of %d hooks, what the hook %s said of the call %s has become %+v", n, name, id, part)
+					t.Errorf("with %d hooks, the answer of the hook %s about the call %s has become %+v", n, name, id, part)
 				}
 			}
 		}
