@@ -53,7 +53,7 @@ func (f *measuring) outputs(c *cobra.Command) {
 	c.Flags().StringVar(&f.profiles, "profiles", "", "write a CPU profile of each process to the folder `DIR`")
 }
 
-// errInterrupted is a run that somebody ended, and of which there is a report.
+// errInterrupted is returned for an interrupted run that has a report.
 var errInterrupted = errors.New("the report contains the measurements until then")
 
 // outcome is what every run ends with: a [result.Document], or what embeds one.
@@ -127,7 +127,7 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 	})()
 	r, err := run(stage{dir: dir, live: shown, crew: &proc.Crew{Args: []string{"role", "--profiles", f.profiles}, Log: log}})
 	if err != nil && c.Context().Err() != nil {
-		// Somebody has ended it, and whatever failed then says nothing.
+		// The interruption caused the error.
 		return nil, fmt.Errorf("%w: the run ended before its first measurement", context.Cause(c.Context()))
 	}
 	if err != nil {

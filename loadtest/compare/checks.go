@@ -41,9 +41,8 @@ type Held struct {
 	Verdict  Verdict
 }
 
-// held compares all checks that any run has: those of the new ones first, and then what
-// only old ones have, each in their order. One that is not made any more is one that
-// nobody keeps an eye on, and must not go unnoticed.
+// held compares all checks of any run: those of the new runs first, then those that only old
+// runs have, so that a removed check is noticed.
 func held(olds, news []*result.Document) (all []Held) {
 	known := map[string]bool{}
 	for _, side := range [][]*result.Document{news, olds} {

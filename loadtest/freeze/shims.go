@@ -105,7 +105,7 @@ func (s *shims) take() []call {
 }
 
 // all waits until every shim has had a call that was refused, or passed, and was asked
-// after that time. It returns all calls that were answered meanwhile.
+// after that time. It returns all calls that were answered until then.
 func (s *shims) all(ctx context.Context, refused bool, since time.Time) (calls []call, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience+s.every, errors.New("not every shim had one in time"))
 	defer cancel()

@@ -31,7 +31,7 @@ type Units struct {
 	// they are acknowledged.
 	Writes float64 `json:"writes,omitzero"`
 	// Connect is the broker's CPU time, in seconds, to take one connection, Return to
-	// take one back and answer its agent after the broker was started anew.
+	// take one back and answer its agent after a restart of the broker.
 	Connect float64 `json:"connect,omitzero"`
 	Return  float64 `json:"return,omitzero"`
 	// Start is how long a broker takes to start, in seconds, and ItemStart how much

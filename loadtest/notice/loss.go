@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A loss is one way to lose somebody.
+// A loss is one way to lose a process.
 type loss struct {
 	name, title string
 	budget      time.Duration
@@ -38,7 +38,7 @@ func losses() []loss {
 
 // A sample is what one loss showed.
 type sample struct {
-	// noticed is how long it took; 0: nobody began again.
+	// noticed is how long it took; 0: no hook started again.
 	noticed time.Duration
 	answers []answer
 }

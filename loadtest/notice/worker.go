@@ -54,7 +54,7 @@ type Begin struct {
 	At int64 `json:"at"`
 }
 
-// startWorker runs a worker of somebody's own, with its hook in Go.
+// startWorker runs a worker whose hook is in Go.
 func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	b := &begins{takes: c.Takes.Std(), of: map[string][]int64{}, more: make(chan struct{})}
 	w := workers.New(workers.Options{

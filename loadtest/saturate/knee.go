@@ -217,7 +217,7 @@ func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Doc
 	}
 	d := &result.Document{
 		Scenario: s.Name, Checks: x.checks.Checks,
-		// Runs that did the same have the same title, whatever they showed.
+		// Runs of the same scenario have the same title.
 		Title: fmt.Sprintf("Highest rate of tool calls of %d agents on %d connections", s.Agents, s.Connections),
 	}
 	found.document(d, early)

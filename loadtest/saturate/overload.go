@@ -190,7 +190,7 @@ func recovery(m *fleet.Measured, end time.Duration, bound float64) (float64, err
 	return 0, nil
 }
 
-// memory is the most that a broker had; 0: nobody knows, as it is not this program's.
+// memory returns the largest memory of a broker; 0: unknown, because the run did not start it.
 func memory(m *fleet.Measured) float64 {
 	most := uint64(0)
 	for _, s := range m.Samples {
