@@ -117,7 +117,6 @@ func (a *asking) wantsRefused(got decide.Judgement, sentence string) {
 // Credentials or certificates that are not accepted are no outage: nothing passes for them, with every policy
 // and every value of --unreachable.
 func TestARefusalIsNoOutage(t *testing.T) {
-	t.Parallel()
 	for name, c := range map[string]struct {
 		with func(a *asking)
 		says string
@@ -138,7 +137,6 @@ func TestARefusalIsNoOutage(t *testing.T) {
 		"a certificate to show that is bad": {func(a *asking) { a.link.TLS.Cert, a.link.TLS.Key = a.third, a.third }, "cannot use the certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			a := startAsking(t)
 			c.with(a)
 			j := decide.New(a.link)
@@ -173,7 +171,6 @@ func (a *asking) expire() {
 
 // An agent that names itself otherwise than its credentials do is refused, and the operator hears of it.
 func TestAnAgentThatTheCredentialsAreNotForIsRefusedAndRecorded(t *testing.T) {
-	t.Parallel()
 	a := startAsking(t)
 	j := decide.NewResident(a.link)
 	defer j.Close()
@@ -192,10 +189,8 @@ func TestAnAgentThatTheCredentialsAreNotForIsRefusedAndRecorded(t *testing.T) {
 // An event that cannot be read names no agent. Credentials for one agent do not permit to ask about it, but
 // nothing is wrong with them.
 func TestAnEventWithoutAnAgentDoesNotBlameTheCredentials(t *testing.T) {
-	t.Parallel()
 	for name, unreadable := range map[string]error{"junk": errors.New("the payload is not valid JSON"), "a name that cannot be sent": nil} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			a := startAsking(t)
 			a.link.Log = slog.New(slog.NewTextHandler(&a.said, nil))
 			j := decide.NewResident(a.link)
@@ -230,7 +225,6 @@ func TestAnEventWithoutAnAgentDoesNotBlameTheCredentials(t *testing.T) {
 
 // Credentials for any agent do permit to ask about it.
 func TestAnEventWithoutAnAgentIsJudgedForAHostOfAnyAgent(t *testing.T) {
-	t.Parallel()
 	a := startAsking(t)
 	a.link.Creds = a.issue(realm.Issue{Name: "host", Grant: access.Grant{Role: access.Host, Agents: []string{"*"}}})
 	j := decide.NewResident(a.link)
@@ -243,7 +237,6 @@ func TestAnEventWithoutAnAgentIsJudgedForAHostOfAnyAgent(t *testing.T) {
 
 // Who is connected when the credentials are revoked is refused from then on.
 func TestRevokedCredentialsRefuseWhoIsConnected(t *testing.T) {
-	t.Parallel()
 	a := startAsking(t)
 	j := decide.NewResident(a.link)
 	defer j.Close()
@@ -261,7 +254,6 @@ func TestRevokedCredentialsRefuseWhoIsConnected(t *testing.T) {
 // Credentials that are refused for a while because they sent too much are no outage: their owner
 // would choose which calls no hook judges. After that they are taken again.
 func TestACallOfWhoSendsTooMuchIsRefused(t *testing.T) {
-	t.Parallel()
 	a := startAsking(t)
 	sys, err := a.server.ConnectSystem(t.Context(), bus.Options{Name: "system"})
 	if err != nil {
