@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/internal/model/gen"
 )
 
-// TestMain has every property try 1,000 cases, and 10,000 if HOOKFABRIC_LONG is set. Under
+// TestMain makes every property try 1,000 cases, and 10,000 if HOOKFABRIC_LONG is set. Under
 // the race detector, which slows each case down ten times, 200 are enough to find races.
 func TestMain(m *testing.M) {
 	flag.Parse()
