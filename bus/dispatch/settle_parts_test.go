@@ -96,7 +96,7 @@ var partCases = []struct {
 		schema.Verdict{Decision: schema.Ask, Reason: "sure?"}, 1, schema.OK,
 	},
 	{
-		"a guard's retry stands beside a message that is none", schema.AfterLLMCall, schema.Hook{FailClosed: true},
+		"a fail-closed hook's retry stands beside an invalid message", schema.AfterLLMCall, schema.Hook{FailClosed: true},
 		model.Answer{Result: schema.Result{Decision: schema.Retry, Reason: "again", Value: raw(`5`)}},
 		schema.Verdict{Decision: schema.Retry, Reason: "again"}, 1, schema.Errored,
 	},
