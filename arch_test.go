@@ -17,16 +17,15 @@ import (
 // modPath is the path that all import paths of the fabric begin with.
 const modPath = "github.com/hookfabric/hookfabric"
 
-// A room says what a package may import: packages of the fabric, and modules
-// of others. The standard library is open to all but to the rooms that name
-// what they must not touch.
-type room struct {
-	own     []string
-	modules []string
+// A layerRule says what a package may import. The standard library is allowed, except
+// the packages in not.
+type layerRule struct {
+	own     []string // packages of this module
+	modules []string // other modules
 	not     []string // packages of the standard library
 }
 
-// The modules of others by which the rooms differ.
+// Modules that several rules name.
 const (
 	modNATS   = "github.com/nats-io/nats.go"
 	modServer = "github.com/nats-io/nats-server/v2"
@@ -41,30 +40,30 @@ const (
 	modCobra  = "github.com/spf13/cobra"
 )
 
-// rooms is the plan of the house, from the bottom to the top. A name that ends
-// in /... is for all packages below it that have no line of their own.
-func rooms() map[string]room {
-	touching := []string{"net", "net/http", "os", "os/exec"}
-	return map[string]room{
-		// Words: pure data.
-		"schema":                    {own: []string{"schema/trace"}, modules: []string{modJSON}, not: touching},
-		"schema/trace":              {not: touching},
-		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: touching},
-		"schema/guard":              {own: []string{"schema", "schema/match"}, not: touching},
-		"schema/redact":             {own: []string{"schema", "schema/match"}, modules: []string{modJSON}, not: touching},
-		"schema/hooksyaml":          {own: []string{"schema", "schema/match"}, modules: []string{"go.yaml.in/yaml/v4"}, not: touching},
+// layerRules returns the rules by package, from the lowest layer to the highest. A name
+// that ends in /... is for all packages below it that have no rule of their own.
+func layerRules() map[string]layerRule {
+	io := []string{"net", "net/http", "os", "os/exec"}
+	return map[string]layerRule{
+		// Data, no I/O.
+		"schema":                    {own: []string{"schema/trace"}, modules: []string{modJSON}, not: io},
+		"schema/trace":              {not: io},
+		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: io},
+		"schema/guard":              {own: []string{"schema", "schema/match"}, not: io},
+		"schema/redact":             {own: []string{"schema", "schema/match"}, modules: []string{modJSON}, not: io},
+		"schema/hooksyaml":          {own: []string{"schema", "schema/match"}, modules: []string{"go.yaml.in/yaml/v4"}, not: io},
 		"schema/internal/schemagen": {own: []string{"schema"}, modules: []string{modJSON, "github.com/google/jsonschema-go"}},
 
-		// Thinking: pure apart from waiting. The model must not know what it judges.
-		"bus/dispatch":           {own: []string{"schema", "schema/guard", "schema/trace"}, modules: []string{modJSON}, not: touching},
-		"bus/dispatch/cond":      {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", modJSON}, not: touching},
-		"bus/internal/model":     {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
+		// Decisions, no NATS. The model must not import the code that it checks.
+		"bus/dispatch":           {own: []string{"schema", "schema/guard", "schema/trace"}, modules: []string{modJSON}, not: io},
+		"bus/dispatch/cond":      {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", modJSON}, not: io},
+		"bus/internal/model":     {own: []string{"schema"}, modules: []string{modJSON}, not: io},
 		"bus/internal/model/gen": {own: []string{"schema", "bus/internal/model"}, modules: []string{modJSON, "pgregory.net/rapid"}},
 
-		// Touching the world: the bus.
+		// I/O: the bus.
 		"bus": {own: []string{"schema", "schema/trace", "bus/server/certs", "bus/chown"}, modules: []string{modNATS, modNKeys}},
-		// Who may do what is data; only the realm below it keeps keys.
-		"bus/server/access":    {own: []string{"schema", "bus"}, not: touching},
+		// Permissions are data; only the realm reads keys.
+		"bus/server/access":    {own: []string{"schema", "bus"}, not: io},
 		"bus/server/realm":     {own: []string{"schema", "bus", "bus/server/access", "bus/chown"}, modules: []string{modNKeys, modJWT}},
 		"bus/server/certs":     {own: []string{"bus/chown"}},
 		"bus/chown":            {},
@@ -80,17 +79,17 @@ func rooms() map[string]room {
 		"bus/server":           {own: []string{"schema", "bus", "bus/server/access", "bus/server/realm", "bus/server/certs", "bus/server/internal/blocks", "bus/chown"}, modules: []string{modNATS, modServer, modJWT, modNKeys, "golang.org/x/crypto"}},
 		"bus/bustest":          {own: []string{"bus", "bus/server", "bus/bustest/ports"}, modules: []string{modNATS, modServer}},
 		"bus/bustest/ports":    {},
-		"bus/bustest/contract": {own: []string{"schema"}, not: touching},
+		"bus/bustest/contract": {own: []string{"schema"}, not: io},
 		"bus/bustest/netns":    {modules: []string{"golang.org/x/sys"}},
-		// What the server keeps on disk, which only its source documents.
+		// The files of the NATS server, which only its source documents.
 		"bus/server/internal/blocks": {modules: []string{"github.com/klauspost/compress", "github.com/minio/highwayhash"}},
 		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/dispatch", "bus/state", "bus/state/..."},
 			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
-		"bus/aggregator/ratelimit":         {not: touching},
-		"bus/aggregator/internal/logevery": {not: touching},
+		"bus/aggregator/ratelimit":         {not: io},
+		"bus/aggregator/internal/logevery": {not: io},
 		// It tells operators what happened, and decides nothing.
 		"bus/aggregator/observe": {own: []string{"schema", "bus", "bus/aggregator/internal/logevery", "bus/dispatch", "bus/state/queue", "bus/state/record"}, modules: []string{modNATS, modProm}},
-		"bus/agent/render":       {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
+		"bus/agent/render":       {own: []string{"schema"}, modules: []string{modJSON}, not: io},
 		"bus/agent/loop":         {own: []string{"schema", "bus", "bus/client", "bus/agent/render", "bus/dispatch"}, modules: []string{modJSON, modUUID}},
 		"bus/agent/llm":          {own: []string{"schema", "bus/agent/render", "bus/chown"}, modules: []string{modJSON}},
 		"bus/client/clienttest":  {own: []string{"schema", "schema/guard", "bus"}, modules: []string{modNATS, modJSON}},
@@ -98,13 +97,13 @@ func rooms() map[string]room {
 		"bus/agent/python":       {},
 		"bus/agent/typescript":   {},
 
-		// Touching the world: workers and what they run.
+		// I/O: workers and their runners.
 		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
 		"workers/child": {own: []string{"bus/proctree"}, modules: []string{"golang.org/x/sys"}},
 		"workers/...":   {own: []string{"schema", "schema/trace", "bus/chown", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
-		// What a runner's answers come to is judged as the fabric judges it.
+		// The tests of runners fold answers as the fabric does.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
-		// Paths are compared in one Unicode form, and seen as the process of a tool sees them.
+		// x/text compares paths in one Unicode form; x/sys resolves them as the process of a tool does.
 		"builtin": {own: []string{"schema", "schema/redact", "schema/trace", "workers"}, modules: []string{modJSON, "golang.org/x/sys", "golang.org/x/text"}},
 
 		// Programs: flags and wiring.
@@ -114,8 +113,8 @@ func rooms() map[string]room {
 		"cmd/internal/runners":           {own: []string{"schema", "builtin", "workers", "workers/..."}},
 		"cmd/agentshim/internal/dialect": {own: []string{"schema"}, modules: []string{modJSON}},
 		"cmd/agentshim/internal/install": {own: []string{"schema", "bus/server/certs", "bus/chown", "cmd/agentshim/internal/install/...", "cmd/agentshim/internal/probe"},
-			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // to exchange two files in one moment
-		"cmd/agentshim/internal/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: touching},
+			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // x/sys exchanges two files atomically
+		"cmd/agentshim/internal/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: io},
 		"cmd/agentshim/internal/doctor":       {own: []string{"schema", "bus", "bus/server/certs", "bus/client", "bus/chown", "cmd/agentshim/...", "cmd/internal/pace"}, modules: []string{modNKeys, modJSON, modNATS}}, // to read what a credential may do
 		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/server/certs", "bus/client", "bus/otlp", "bus/chown", "bus/agent/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
@@ -134,7 +133,7 @@ func rooms() map[string]room {
 				"github.com/HdrHistogram/hdrhistogram-go", "go.yaml.in/yaml/v4", modProm, "gonum.org/v1/plot", "golang.org/x/perf"},
 		},
 
-		// The map, and the tests of all of it together, import nothing.
+		// The documents, and the tests of whole processes, import nothing outside tests.
 		"":                       {},
 		"deploy/grafana/dashgen": {modules: []string{modJSON}},
 		"cmd/e2e":                {},
@@ -144,94 +143,95 @@ func rooms() map[string]room {
 	}
 }
 
-// TestRooms holds the walls between the packages.
-func TestRooms(t *testing.T) {
-	plan := rooms()
+// TestPackagesImportOnlyWhatTheirLayerAllows keeps the layers of doc.go apart.
+func TestPackagesImportOnlyWhatTheirLayerAllows(t *testing.T) {
+	rules := layerRules()
 	for _, p := range list(t, "./...") {
 		name := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, modPath), "/")
-		r, ok := roomOf(plan, name)
+		r, ok := ruleFor(rules, name)
 		if !ok {
-			t.Errorf("the package %s is in no room; add a line to rooms in arch_test.go that says what it may import", name)
+			t.Errorf("the package %s has no layer rule; add one to layerRules in arch_test.go", name)
 			continue
 		}
 		for _, imported := range p.Imports {
-			if why := r.refuses(imported); why != "" {
-				t.Errorf("%s imports %s: %s; move the code to the room that may, or say in rooms why this one may, too",
+			if why := r.violation(imported); why != "" {
+				t.Errorf("%s imports %s: %s; move the code to a package that may import it, or extend the rule in layerRules and say why",
 					name, strings.TrimPrefix(imported, modPath+"/"), why)
 			}
 		}
 	}
 }
 
-// roomOf is the line of the plan that is for the package called name.
-func roomOf(plan map[string]room, name string) (room, bool) {
-	if r, ok := plan[name]; ok {
+// ruleFor returns the rule for the package called name.
+func ruleFor(rules map[string]layerRule, name string) (layerRule, bool) {
+	if r, ok := rules[name]; ok {
 		return r, true
 	}
 	for dir := name; dir != "."; dir = path.Dir(dir) {
-		if r, ok := plan[dir+"/..."]; ok {
+		if r, ok := rules[dir+"/..."]; ok {
 			return r, true
 		}
 	}
-	return room{}, false
+	return layerRule{}, false
 }
 
-// refuses says why a package of r must not import what it imports; empty: it may.
-func (r room) refuses(imported string) string {
+// violation says why r forbids an import; it is empty if r allows it.
+func (r layerRule) violation(imported string) string {
 	if own, ok := strings.CutPrefix(imported, modPath+"/"); ok {
 		if slices.ContainsFunc(r.own, func(allowed string) bool { return covers(allowed, own) }) {
 			return ""
 		}
-		return "that package is above it, or none of its business"
+		return "its rule does not list that package"
 	}
 	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
 		if slices.Contains(r.not, imported) {
-			return "this room does no I/O"
+			return "its layer does no I/O"
 		}
 		return ""
 	}
 	if slices.ContainsFunc(r.modules, func(m string) bool { return imported == m || strings.HasPrefix(imported, m+"/") }) {
 		return ""
 	}
-	return "this room knows nothing of that module"
+	return "its rule does not list that module"
 }
 
+// covers reports whether allowed, which may end in /..., includes the package called name.
 func covers(allowed, name string) bool {
 	dir, below := strings.CutSuffix(allowed, "/...")
 	return name == dir || below && strings.HasPrefix(name, dir+"/")
 }
 
-// TestTheShimStaysLight holds what a process links that starts once per tool call.
-func TestTheShimStaysLight(t *testing.T) {
+// TestTheShimLinksNoHeavyPackages keeps agentshim, which starts once per tool call, small.
+func TestTheShimLinksNoHeavyPackages(t *testing.T) {
 	heavy := []string{modProm, modServer, modNATS + "/jetstream", modNATS + "/micro", "cel.dev", "go.yaml.in", "go.opentelemetry.io", "google.golang.org",
 		modPath + "/workers", modPath + "/bus/dispatch", modPath + "/bus/state", modPath + "/builtin",
 		modPath + "/schema/hooksyaml"}
 	linked := list(t, "-deps", "./cmd/agentshim")
 	for _, h := range heavy {
 		if slices.ContainsFunc(linked, func(p listed) bool { return covers(h+"/...", p.ImportPath) }) {
-			t.Errorf("agentshim links %s; its start is paid at every tool call, so it links nats.go and schema and nothing heavier", h)
+			t.Errorf("agentshim links %s; it starts at every tool call, so it links nats.go and schema and nothing heavier", h)
 		}
 	}
 }
 
-// TestTheClientBringsNoServer holds what programs of users link with the packages meant for them.
-func TestTheClientBringsNoServer(t *testing.T) {
+// TestPublicPackagesDoNotLinkTheServer keeps the NATS server out of programs of users.
+func TestPublicPackagesDoNotLinkTheServer(t *testing.T) {
 	for _, pkg := range []string{"./bus", "./bus/client", "./workers"} {
 		for _, p := range list(t, "-deps", pkg) {
 			if covers(modServer+"/...", p.ImportPath) {
-				t.Errorf("%s links %s; only bus/server knows the server", pkg, p.ImportPath)
+				t.Errorf("%s links %s; only bus/server may link the NATS server", pkg, p.ImportPath)
 			}
 		}
 	}
 }
 
-// listed is a package and what it imports.
+// listed is a package with its imports.
 type listed struct {
 	ImportPath string
 	Imports    []string
 }
 
-// list is what `go list` says of the packages.
+// list returns the packages that `go list` prints.
 func list(t *testing.T, args ...string) (all []listed) {
 	t.Helper()
 	args = append([]string{"list", "-f", `{{.ImportPath}} {{join .Imports " "}}`}, args...)
@@ -249,54 +249,55 @@ func list(t *testing.T, args ...string) (all []listed) {
 	return all
 }
 
-// TestTheFolders holds what lies at the top of the repository.
-func TestTheFolders(t *testing.T) {
-	allowed := []string{"builtin", "bus", "cmd", "deploy", "loadtest", "schema", "workers", // the rooms
-		".ci", ".git", ".github", "bin", "profiles", ".idea", ".vscode"} // the kit, and what git ignores
+// TestTheRootHasOnlyKnownFolders keeps the root of the repository small.
+func TestTheRootHasOnlyKnownFolders(t *testing.T) {
+	allowed := []string{"builtin", "bus", "cmd", "deploy", "loadtest", "schema", "workers",
+		".ci", ".git", ".github", "bin", "profiles", ".idea", ".vscode"} // tools, and folders that git ignores
 	entries, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
 		if e.IsDir() && !slices.Contains(allowed, e.Name()) {
-			t.Errorf("the folder %s is no room of the house; put what is in it into one of them, or plan a new room here and in doc.go", e.Name())
+			t.Errorf("the folder %s is not one of the layout; move its files into one that is, or add it here and to doc.go", e.Name())
 		}
 	}
 }
 
-// maxLines is how long a file may be; most are far shorter.
+// maxLines bounds the lines of a file.
 const maxLines = 500
 
-// TestTheSources holds what every file of Go code keeps to.
-func TestTheSources(t *testing.T) {
-	told := map[string]bool{} // by folder: whether its package says what it is
+// TestGoFilesFollowTheRules checks the length of files, init functions, sleeps in tests and
+// package comments.
+func TestGoFilesFollowTheRules(t *testing.T) {
+	documented := map[string]bool{} // by folder: whether a file has a package comment
 	for file, src := range sources(t) {
 		if n := bytes.Count(src, []byte("\n")); n > maxLines {
-			t.Errorf("%s has %d lines; more than %d in one file is more than one subject: split it", file, n, maxLines)
+			t.Errorf("%s has %d lines; split it into files of at most %d", file, n, maxLines)
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, src, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
 		dir := path.Dir(file)
-		told[dir] = told[dir] || parsed.Doc != nil
+		documented[dir] = documented[dir] || parsed.Doc != nil
 		for _, d := range parsed.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
-				t.Errorf("%s has an init function; wire things in main, or in a function that says what it makes", file)
+				t.Errorf("%s has an init function; construct values in main, or in a named function", file)
 			}
 		}
 		if strings.HasSuffix(file, "_test.go") && sleeps(parsed) {
-			t.Errorf("%s calls time.Sleep; wait for what happens, on a channel, or use testing/synctest, whose clock is not real", file)
+			t.Errorf("%s calls time.Sleep; wait on a channel, or use testing/synctest", file)
 		}
 	}
-	for dir, ok := range told {
+	for dir, ok := range documented {
 		if !ok {
-			t.Errorf("no file in %s says what the package is; begin one with a comment: // Package …", dir)
+			t.Errorf("no file in %s has a package comment; begin one with: // Package …", dir)
 		}
 	}
 }
 
-// sources are all files of Go code by their paths.
+// sources returns all Go files by their paths.
 func sources(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
@@ -318,6 +319,7 @@ func sources(t *testing.T) map[string][]byte {
 	return all
 }
 
+// sleeps reports whether f calls time.Sleep.
 func sleeps(f *ast.File) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {

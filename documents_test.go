@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// A docBlock is a fenced block of a document. The words after its language say
-// what it is: "server" runs on while the blocks after it run, "test" is the
-// command that runs this very test, and a path is where its text has to stand.
+// A docBlock is a fenced block of a document. The word after its language is its role:
+// "server" keeps running during the blocks after it, "test" is a command of .ci/run, and
+// a path names the file that contains the text.
 type docBlock struct{ lang, is, text string }
 
 func docBlocks(doc string) (all []docBlock) {
@@ -97,7 +97,7 @@ shift 2
 	return dir
 }
 
-// TestEveryDocumentWithCommandsIsRun finds documents that documents lacks. The commands of
+// TestEveryDocumentWithCommandsIsRun finds documents that are missing in documents. The commands of
 // deploy/README.md and the runbooks are for other machines: cmd/e2e compares them with the
 // help of the programs.
 func TestEveryDocumentWithCommandsIsRun(t *testing.T) {
@@ -118,13 +118,13 @@ func (r *docRun) block(b docBlock, after []docBlock) {
 	switch {
 	case strings.Contains(b.is, "/"):
 		if !strings.Contains(readDoc(r.t, b.is), b.text) {
-			r.t.Errorf("%s shows a part of %s that is not there any more:\n%s", r.doc, b.is, b.text)
+			r.t.Errorf("%s shows a part of %s that the file does not contain:\n%s", r.doc, b.is, b.text)
 		}
 	case b.lang == "sh" && b.is == "server":
 		r.serve(b.text)
 	case b.lang == "sh" && b.is == "test":
 		if !strings.Contains(readDoc(r.t, ".ci/run"), strings.TrimSpace(b.text)) {
-			r.t.Errorf(".ci/run does not run %q, which %s calls the test", strings.TrimSpace(b.text), r.doc)
+			r.t.Errorf(".ci/run does not run %q, but %s marks it as a test", strings.TrimSpace(b.text), r.doc)
 		}
 	case b.lang == "sh" && b.is != "" && !isInstalled(b.is):
 		r.t.Logf("SKIPPED because %s is not installed:\n%s", b.is, b.text)
@@ -155,15 +155,15 @@ type docRun struct {
 	broker *exec.Cmd
 }
 
-// environ keeps the caller's settings out of the document's commands, which then need
-// no free well-known ports.
+// environ returns the environment for the document's commands, without the settings of
+// the caller.
 func (r *docRun) environ(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "HOOKFABRIC_") })
 	env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "XDG_RUNTIME_DIR=") })
 	return append(append(env, "HOOKFABRIC_STATE="+r.state, "PATH="+r.path), more...)
 }
 
-// run runs a block that ends, and returns what it says.
+// run runs a block until it ends, and returns its standard output.
 func (r *docRun) run(script string) string {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "sh", "-ec", script)
@@ -177,44 +177,44 @@ func (r *docRun) run(script string) string {
 	return string(out)
 }
 
-// uncut is what a block says where the disk is quick enough. A call goes on without
-// what waits for the agent when that cannot be claimed within 100 ms, which the
-// broker counts; it comes with the next call, which is the block's last command again.
-func (r *docRun) uncut(script, said, want string, cut string) string {
+// uncut returns the output of a block as it is on a fast disk. If the broker cannot claim
+// the agent's messages within 100 ms, it answers without them, and the next call gets them.
+// So uncut repeats the last command of the block as long as the broker counts such calls.
+func (r *docRun) uncut(script, output, want string, cut string) string {
 	r.t.Helper()
-	for now := r.cut(); now != cut && !promised(said, want); now = r.cut() {
+	for now := r.cut(); now != cut && !isPromised(output, want); now = r.cut() {
 		cut = now
-		lines := strings.SplitAfter(strings.TrimSpace(said), "\n")
+		lines := strings.SplitAfter(strings.TrimSpace(output), "\n")
 		starts := regexp.MustCompile(`(?m)^\S`).FindAllStringIndex(script, -1)
-		r.t.Logf("the broker cut a delivery, so this is run once more:\n%s", script)
-		said = strings.Join(lines[:len(lines)-1], "") + r.run(script[starts[len(starts)-1][0]:])
+		r.t.Logf("the broker cut a delivery, so the test repeats:\n%s", script)
+		output = strings.Join(lines[:len(lines)-1], "") + r.run(script[starts[len(starts)-1][0]:])
 	}
-	return said
+	return output
 }
 
-// cut is the broker's count of the calls that went on without what waits.
+// cut returns the broker's count of calls that it answered without the agent's messages.
 func (r *docRun) cut() string {
 	r.t.Helper()
 	if r.http == "" {
 		return ""
 	}
-	return string(regexp.MustCompile(`(?m)^hookfabric_deliveries_cut_total .*$`).Find(r.shown()))
+	return string(regexp.MustCompile(`(?m)^hookfabric_deliveries_cut_total .*$`).Find(r.scrape()))
 }
 
-// promised reports whether a block's output is what the document shows.
-func promised(said, want string) bool {
+// isPromised reports whether a block's output is what the document shows.
+func isPromised(output, want string) bool {
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(want)), "…", "[^\n]*")
-	return regexp.MustCompile("^" + pattern + "$").MatchString(strings.TrimSpace(said))
+	return regexp.MustCompile("^" + pattern + "$").MatchString(strings.TrimSpace(output))
 }
 
-func (r *docRun) compare(script, said, want string) {
+func (r *docRun) compare(script, output, want string) {
 	r.t.Helper()
-	if !promised(said, want) {
-		r.t.Errorf("%s: the command\n%sprints\n%s\nbut the document shows\n%s", r.doc, script, said, want)
+	if !isPromised(output, want) {
+		r.t.Errorf("%s: the command\n%sprints\n%s\nbut the document shows\n%s", r.doc, script, output, want)
 	}
 }
 
-// serve starts a block that runs on. A broker takes the place of the one before.
+// serve starts a block that keeps running. A new broker replaces the previous one.
 func (r *docRun) serve(script string) {
 	r.t.Helper()
 	if strings.Contains(script, "cmd/broker") {
@@ -239,14 +239,14 @@ func (r *docRun) serve(script string) {
 	}
 }
 
-// start starts a process that runs until the end of the test, and waits until
-// what it says matches pattern.
+// start starts a process that runs until the end of the test, and waits until its output
+// matches pattern.
 func (r *docRun) start(script, pattern string, env ...string) (*exec.Cmd, []string) {
 	r.t.Helper()
 	cmd := exec.Command("sh", "-c", "exec "+script)
 	cmd.Env = r.environ(env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it can be stopped with all that `go run` starts
-	said, w, err := os.Pipe()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // stop signals `go run` and its children
+	output, w, err := os.Pipe()
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -256,12 +256,12 @@ func (r *docRun) start(script, pattern string, env ...string) (*exec.Cmd, []stri
 	}
 	w.Close()
 	r.t.Cleanup(func() { r.stop(cmd) })
-	lines, ready, all := bufio.NewReader(said), regexp.MustCompile(pattern), ""
+	lines, ready, all := bufio.NewReader(output), regexp.MustCompile(pattern), ""
 	for {
 		line, err := lines.ReadString('\n')
 		all += line
 		if found := ready.FindStringSubmatch(all); found != nil {
-			go io.Copy(io.Discard, lines) // or it would wait for a reader
+			go io.Copy(io.Discard, lines) // keep the pipe empty, so that the process does not block
 			return cmd, found
 		}
 		if err != nil {
@@ -270,7 +270,7 @@ func (r *docRun) start(script, pattern string, env ...string) (*exec.Cmd, []stri
 	}
 }
 
-// stop stops a process as Ctrl-C does. How `go run` ends then says nothing.
+// stop stops a process as Ctrl-C does. The exit code of `go run` then has no meaning.
 func (r *docRun) stop(cmd *exec.Cmd) {
 	if cmd.ProcessState != nil {
 		return
@@ -281,7 +281,7 @@ func (r *docRun) stop(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// metrics compares the document's table of metrics, if it has one, with what a broker shows.
+// metrics compares the document's table of metrics, if it has one, with those of a broker.
 func (r *docRun) metrics() {
 	r.t.Helper()
 	table := readDoc(r.t, r.doc)
@@ -291,8 +291,8 @@ func (r *docRun) metrics() {
 	documented := metricNames("(?m)^\\| `(hookfabric_\\w+)`", table)
 	var shown []string
 	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
-		if shown = metricNames(`(?m)^# TYPE (hookfabric_\w+) `, string(r.shown())); slices.Equal(documented, shown) {
-			return // what follows a verdict, such as a shadow hook, shows a moment later
+		if shown = metricNames(`(?m)^# TYPE (hookfabric_\w+) `, string(r.scrape())); slices.Equal(documented, shown) {
+			return // metrics of shadow hooks appear after the verdict
 		}
 	}
 	r.t.Errorf("%s lists the metrics\n%s\nand a broker shows\n%s", r.doc, strings.Join(documented, "\n"), strings.Join(shown, "\n"))
@@ -306,24 +306,24 @@ func metricNames(pattern, text string) (all []string) {
 	return all
 }
 
-// shown is what a broker shows of its metrics.
-func (r *docRun) shown() []byte {
+// scrape returns the broker's metrics.
+func (r *docRun) scrape() []byte {
 	r.t.Helper()
 	res, err := http.Get(r.http + "/metrics")
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	shown, err := io.ReadAll(res.Body)
+	metrics, err := io.ReadAll(res.Body)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return shown
+	return metrics
 }
 
-// TestTheDocumentsNameWhatIsThere finds files, folders and make targets that
-// are named in a document and are gone.
-func TestTheDocumentsNameWhatIsThere(t *testing.T) {
+// TestDocumentsNameFilesThatExist finds files, folders and make targets that a document
+// names and that do not exist.
+func TestDocumentsNameFilesThatExist(t *testing.T) {
 	file := regexp.MustCompile(`(?:\.ci|builtin|bus|cmd|deploy|loadtest|schema|workers)/[\w./-]*`)
 	link := regexp.MustCompile(`\]\(([\w./-]+)\)`)
 	target := regexp.MustCompile("`make ([a-z]+)`")
@@ -339,12 +339,12 @@ func TestTheDocumentsNameWhatIsThere(t *testing.T) {
 		}
 		for _, name := range named {
 			if _, err := os.Stat(name); err != nil {
-				t.Errorf("%s names %s, which is not there; say where it went", doc, name)
+				t.Errorf("%s names %s, which does not exist; name its new place", doc, name)
 			}
 		}
 		for _, m := range target.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(targets, fmt.Sprintf("\n%s:", m[1])) {
-				t.Errorf("%s says `make %s`, which the Makefile does not know", doc, m[1])
+				t.Errorf("%s says `make %s`, which the Makefile does not have", doc, m[1])
 			}
 		}
 	}

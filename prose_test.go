@@ -21,7 +21,7 @@ type phrase struct {
 	instead string
 }
 
-// phrases are compared without regard to case, as whole words.
+// phrases returns the rules. They match whole words, in upper or lower case.
 func phrases() (all []phrase) {
 	for pattern, instead := range map[string]string{
 		`nobody|somebody`:                            `name the actor: "no agent", "an operator", "the broker"`,
@@ -42,7 +42,7 @@ func phrases() (all []phrase) {
 	return all
 }
 
-// exceptions are places that may use such a phrase: quotations and names of others.
+// exceptions returns the places that may use such a phrase: quotations and foreign names.
 func exceptions() []string {
 	return []string{}
 }
@@ -59,8 +59,8 @@ type passage struct {
 
 func (p passage) at() string { return fmt.Sprintf("%s:%d", p.file, p.line) }
 
-// TestTheProse holds what users read to plain language.
-func TestTheProse(t *testing.T) {
+// TestTextsUsePlainLanguage finds phrases that the rules of language exclude.
+func TestTextsUsePlainLanguage(t *testing.T) {
 	if n := len(exceptions()); n > 10 {
 		t.Errorf("%d exceptions; ten are allowed", n)
 	}
@@ -82,8 +82,8 @@ func TestTheProse(t *testing.T) {
 	}
 }
 
-// TestTheSentencesOfDocuments holds documents to sentences that are read once.
-func TestTheSentencesOfDocuments(t *testing.T) {
+// TestDocumentsHaveShortSentences finds sentences above maxSentence words.
+func TestDocumentsHaveShortSentences(t *testing.T) {
 	for _, file := range textFiles(t, ".md") {
 		for _, p := range sentences(file, readDoc(t, file)) {
 			if n := len(strings.Fields(p.text)); n > maxSentence {
@@ -135,7 +135,7 @@ func textFiles(t *testing.T, extensions ...string) (all []string) {
 	return all
 }
 
-// public are the packages whose exported names users read about.
+// isPublic reports whether users read about the exported names of the package in dir.
 func isPublic(dir string) bool {
 	return slices.Contains([]string{"schema", "bus/client", "bus/agent/loop", "bus/agent/render", "bus/agent/llm", "workers"}, dir)
 }
