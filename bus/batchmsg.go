@@ -8,13 +8,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// BatchMsg is the request to run b on subject, a [RunSubject] or a
-// [FirstContactSubject]: everything but the event's body travels as headers.
+// BatchMsg returns the request to run b on subject, a [RunSubject] or a [FirstContactSubject].
+// Headers carry all fields but the event's body.
 func BatchMsg(subject string, b *schema.Batch) *nats.Msg {
 	return new(Envelope).Batch(subject, b).Msg()
 }
 
-// Batch is [BatchMsg] in the envelope.
+// Batch makes the [BatchMsg] in the envelope.
 func (e *Envelope) Batch(subject string, b *schema.Batch) *Message {
 	e.begin()
 	e.text(schema.HeaderBatch, b.Batch)
@@ -30,7 +30,7 @@ func (e *Envelope) Batch(subject string, b *schema.Batch) *Message {
 	return e.message(subject, b.Body)
 }
 
-// config writes the config version of b, and behind a blank whose it is.
+// config writes the config version of b, followed by a blank and the fabric.
 func (e *Envelope) config(b *schema.Batch) {
 	e.name(schema.HeaderConfig)
 	e.header = strconv.AppendUint(e.header, b.Version, 10)
@@ -53,8 +53,7 @@ func (e *Envelope) hooks(hooks []int) {
 	e.end()
 }
 
-// ParseBatchMsg reads a batch. A fault is a sentence; the batch then holds
-// what could be read nevertheless.
+// ParseBatchMsg parses a batch. With an error it also returns all fields that it could read.
 func ParseBatchMsg(m *nats.Msg) (*schema.Batch, error) {
 	in := reader{header: m.Header}
 	b := &schema.Batch{
@@ -101,8 +100,7 @@ func (r *reader) config() (version uint64, fabric string) {
 	return n, fabric
 }
 
-// hooks returns the batch's hooks: indexes that only grow, because they are in
-// registration order.
+// hooks returns the batch's hooks: increasing indexes, because they are in registration order.
 func (r *reader) hooks() []int {
 	v := r.raw(schema.HeaderHooks, maxHooksHeader)
 	if v == "" {

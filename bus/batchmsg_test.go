@@ -42,14 +42,14 @@ func TestTheLargestBatchFits(t *testing.T) {
 	m := BatchMsg("hook.v1.run.default.w1", b)
 	got, err := ParseBatchMsg(m)
 	if err != nil || !cmp.Equal(got, b) {
-		t.Fatalf("the batch comes back otherwise: %v", err)
+		t.Fatalf("the batch arrives changed: %v", err)
 	}
 	size := 0
 	for k, v := range m.Header {
 		size += len(k) + len(v[0]) + 4
 	}
 	if size > schema.MaxPayload-schema.MaxEvent {
-		t.Errorf("the headers take %d bytes, more than a large event leaves", size)
+		t.Errorf("the headers take %d bytes, more than a large event leaves free", size)
 	}
 }
 
@@ -103,7 +103,7 @@ func FuzzParseBatchMsg(f *testing.F) {
 			return
 		}
 		if longest := max(len(batch), len(agent), len(tool)); longest*3 > schema.MaxHeader {
-			return // Escapes may make it longer than a header may be.
+			return // escaped values may be longer than a header may be
 		}
 		again := BatchMsg("x", b)
 		again.Header = overTheWire(t, again.Header)

@@ -18,13 +18,10 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/certs"
 )
 
-// How a connection keeps itself alive. A lost server is tried again for ever: first
-// about every 200 to 400 ms, as a restart takes no longer, and then less and less
-// often. Thousands of clients that come back at the same time need longer than one
-// attempt may take at first, and would keep the server busy with attempts that were given
-// up: who was not served in time has more of it at the next attempt.
-// A server that stopped answering is given up after 20 to 30 s, and after 3 to 5 s where
-// another one is known (pulse.go).
+// Reconnects. A lost server is tried again without an end: first about every 200 to 400 ms,
+// because a restart takes no longer, and then less often. An attempt that ran out of time is
+// followed by one with more time: see connectTimeout. A server that stopped answering is left
+// after 20 to 30 s, or after 3 to 5 s if the client knows another one: see heartbeat.
 const (
 	reconnectWait  = 200 * time.Millisecond
 	reconnectSoon  = 5 // attempts
@@ -33,12 +30,11 @@ const (
 	dialTimeout    = 2 * time.Second
 )
 
-// DialLimit is how long an attempt to connect may take at most, once shorter ones were
-// in vain.
+// DialLimit bounds one attempt to connect, after shorter attempts ran out of time.
 const DialLimit = 16 * time.Second
 
-// reconnectDelay is how long to wait after so many attempts at all servers: at
-// random, up to twice its least, so that clients do not come at the same instant.
+// reconnectDelay returns how long to wait after so many attempts at all servers: a random
+// time between the least delay and twice that, so that clients do not return at once.
 func reconnectDelay(attempts int) time.Duration {
 	least := reconnectWait
 	for ; attempts > reconnectSoon && least < reconnectLimit/2; attempts-- {
@@ -48,62 +44,58 @@ func reconnectDelay(attempts int) time.Duration {
 	return least + rand.N(least)
 }
 
-// DefaultURL is where the broker of this machine listens.
+// DefaultURL is the address of the broker on this machine.
 const DefaultURL = nats.DefaultURL
 
 // Options say where and how to connect.
 type Options struct {
 	// URL is the server, or several separated by commas; empty is [DefaultURL].
-	// It is not used when InProcess is set.
+	// It is ignored if InProcess is set.
 	URL string
-	// Name is what operators and other peers see; empty is "hookfabric".
+	// Name identifies the connection to operators and peers; empty is "hookfabric".
 	Name string
-	// Creds is the path of a credentials file; empty is none.
+	// Creds is the path of a credentials file; empty: no credentials.
 	Creds string
-	// User and Password identify the client; an empty User is nobody.
+	// User and Password identify the client; an empty User sends neither.
 	User, Password string
-	// JWT and Seed are a user's credentials without a file; an empty JWT is none.
+	// JWT and Seed are a user's credentials without a file; an empty JWT sends neither.
 	JWT, Seed string
-	// Role is what credentials to ask for where the bus asks who connects; empty is
-	// "operator".
+	// Role is the role of the credentials that error messages suggest; empty is "operator".
 	Role string
-	// OnDenied is told each time that the bus does not permit what was tried; nil is
-	// nobody. It must not block.
+	// OnDenied is called each time that the bus denies an operation; nil: no call. It must
+	// not block.
 	OnDenied func(error)
-	// OnRefused is told each time that a connection that was lost is not made again, because
-	// of its credentials or of certificates; nil is nobody. It must not block.
+	// OnRefused is called each time that reconnecting fails because of credentials or
+	// certificates; nil: no call. It must not block.
 	OnRefused func(error)
-	// TLS is whom the client trusts and what it shows; none: a server whose URL is
-	// tls:// must have a certificate that the system trusts.
+	// TLS names the authority that the client trusts and its own certificate. If it is empty, a
+	// tls:// server must have a certificate that the system trusts.
 	TLS certs.Files
-	// From is the address of this machine that the connection comes from, an IPv4 one for
-	// servers that have such; the zero Addr: the system chooses. InProcess has none.
+	// From is the local address of the connection, IPv4 for servers with an IPv4 address;
+	// the zero Addr: the system chooses. InProcess ignores it.
 	From netip.Addr
 	// InProcess is a server in this process; nil connects over the network.
 	InProcess nats.InProcessConnProvider
-	// Within is how long an attempt to connect may take at first; 0: 2 s.
+	// Within bounds the first attempts to connect; 0: 2 s.
 	Within time.Duration
-	// Retry makes Connect return although no server is there yet: the
-	// connection goes on trying. False is an error then.
+	// Retry makes Connect return while no server answers; the connection keeps trying.
+	// Without it that is an error.
 	Retry bool
 	// NoEcho keeps this connection's own messages from its own subscriptions.
 	NoEcho bool
-	// Logger hears of lost connections, refused permissions and slow
-	// subscriptions; nil is silence.
+	// Logger logs lost connections, denied operations and slow subscriptions; nil: no log.
 	Logger *slog.Logger
-	// OnState is called, never twice at the same time, whenever the connection
-	// is made or lost; nil is nobody. It must not block.
+	// OnState is called when the connection is made or lost, never twice at the same time;
+	// nil: no call. It must not block.
 	OnState func(connected bool)
-	// OnLeaving is called when the server says that it will stop soon, so that who
-	// has nothing under way can go to another one; nil is nobody. It must not block.
+	// OnLeaving is called when the server announces its stop, so that a client without work
+	// in progress can move to another one; nil: no call. It must not block.
 	OnLeaving func(*nats.Conn)
 }
 
-// Connect connects to NATS. Whatever happens to the server later, the
-// connection goes on trying until it is closed; in the meantime publishing
-// fails at once instead of buffering, because a question or an answer that
-// arrives after its deadline does harm. The first attempt ends with ctx at
-// the latest.
+// Connect connects to NATS. A lost connection reconnects until it is closed. While it is
+// lost, publishing fails at once: a buffered request or answer would arrive after its
+// deadline. The first attempt ends with ctx at the latest.
 func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", context.Cause(ctx))
@@ -115,7 +107,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	nc, err := attempt(ctx, o.url(), append(o.natsOptions(ctx), who...))
+	nc, err := connectWithin(ctx, o.url(), append(o.natsOptions(ctx), who...))
 	if err != nil {
 		if refused := o.refusal(err); refused != nil {
 			return nil, refused
@@ -123,15 +115,15 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 		return nil, o.unreached(err)
 	}
 	if d, ok := nc.Opts.CustomDialer.(*gatheringDialer); ok && o.InProcess == nil {
-		p := &pulse{nc: nc, last: &d.last}
-		p.again()
+		h := &heartbeat{nc: nc, last: &d.last}
+		h.schedule()
 	}
 	return nc, nil
 }
 
-// attempt connects, and gives up with ctx: looking up a name takes as long as it
-// takes, and each of several servers has a time of its own.
-func attempt(ctx context.Context, url string, options []nats.Option) (*nats.Conn, error) {
+// connectWithin connects, and returns when ctx ends. The client's own timeout does not bound
+// the lookup of names, and it applies to each of several servers.
+func connectWithin(ctx context.Context, url string, options []nats.Option) (*nats.Conn, error) {
 	type made struct {
 		nc  *nats.Conn
 		err error
@@ -143,7 +135,7 @@ func attempt(ctx context.Context, url string, options []nats.Option) (*nats.Conn
 		case done <- made{nc, err}:
 		case <-ctx.Done():
 			if err == nil {
-				nc.Close() // nobody waits for it any more
+				nc.Close() // Connect has returned
 			}
 		}
 	}()
@@ -162,7 +154,7 @@ func (o *Options) url() string {
 	return o.URL
 }
 
-// where names the server for people.
+// where returns the server's address for messages.
 func (o *Options) where() string {
 	if o.InProcess != nil {
 		return "this process"
@@ -170,8 +162,8 @@ func (o *Options) where() string {
 	return RedactURL(o.url())
 }
 
-// check refuses a URL that cannot be read, because the client's own error
-// would repeat it with its password.
+// check rejects a URL that cannot be parsed, because the client's own error would contain
+// its password.
 func (o *Options) check() error {
 	for s := range strings.SplitSeq(o.url(), ",") {
 		s = strings.TrimSpace(s)
@@ -218,10 +210,10 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 	if name == "" {
 		name = "hookfabric"
 	}
-	dialer := &gatheringDialer{patience: patience{least: timeout}, from: o.From}
+	dialer := &gatheringDialer{timeout: connectTimeout{least: timeout}, from: o.From}
 	opts := []nats.Option{
 		nats.Name(name), nats.Timeout(timeout), nats.RetryOnFailedConnect(o.Retry),
-		nats.MaxReconnects(-1), nats.CustomReconnectDelay(dialer.patience.pause),
+		nats.MaxReconnects(-1), nats.CustomReconnectDelay(dialer.timeout.pause),
 		nats.ReconnectBufSize(-1), nats.ReconnectOnFlusherError(), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
 		nats.SetCustomDialer(dialer), nats.FlusherTimeout(0),
@@ -235,10 +227,9 @@ func (o *Options) natsOptions(ctx context.Context) []nats.Option {
 	return slices.Concat(opts, o.secured(), o.watch(name))
 }
 
-// Drain stops taking messages, lets handlers finish what is there, sends what
-// they said and closes the connection. When ctx ends first, the connection is
-// closed as it is and Drain says so. A connection without a server has nothing
-// to drain: it is closed.
+// Drain stops new messages, lets handlers finish, sends their answers and closes the
+// connection. If ctx ends first, Drain closes the connection and returns an error. A
+// connection without a server is closed at once.
 func Drain(ctx context.Context, nc *nats.Conn) error {
 	closed := nc.StatusChanged(nats.CLOSED)
 	defer nc.RemoveStatusListener(closed)

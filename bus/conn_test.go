@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { bustest.Main(m) }
 
-func TestConnectSaysWhereNobodyIs(t *testing.T) {
+func TestConnectNamesTheServerThatDoesNotAnswer(t *testing.T) {
 	addr := bustest.FreeAddresses(t, 1)[0]
 	_, err := bus.Connect(t.Context(), bus.Options{URL: "nats://me:secret@" + addr})
 	if err == nil || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "secret") {
@@ -58,13 +58,13 @@ func TestAConnectionOutlivesItsServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !<-states {
-			t.Fatal("told of a loss; want a connection")
+			t.Fatal("OnState reports a loss; want a connection")
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if <-states {
-			t.Fatal("told of a connection; want a loss")
+			t.Fatal("OnState reports a connection; want a loss")
 		}
 	}
 	if err := bus.Drain(t.Context(), nc); err != nil || !nc.IsClosed() {
@@ -100,7 +100,7 @@ func TestDrainWaitsForHandlers(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-done:
-			t.Error("drained while a handler is at work")
+			t.Error("drained while a handler is running")
 		default:
 		}
 		close(finish)
@@ -117,7 +117,7 @@ func TestDrainIsBounded(t *testing.T) {
 		begun, finish := make(chan bool), make(chan bool)
 		defer func() {
 			close(finish)
-			<-time.After(time.Second) // The client looks whether it is drained now and then.
+			<-time.After(time.Second) // The client polls whether it is drained.
 		}()
 		if _, err := nc.Subscribe("x", func(*nats.Msg) { close(begun); <-finish }); err != nil {
 			t.Fatal(err)
@@ -150,8 +150,7 @@ func TestRedactURL(t *testing.T) {
 	}
 }
 
-// However many servers take the connection and say nothing, and whatever else it
-// takes: who gave up is not kept.
+// The client itself does not end an attempt at several silent servers in time.
 func TestConnectEndsWithItsContext(t *testing.T) {
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -173,11 +172,11 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	}()
 	url := "nats://" + l.Addr().String()
 	if _, err := bus.Connect(ctx, bus.Options{URL: url + "," + url}); !errors.Is(err, enough) {
-		t.Errorf("it went on until %v", err)
+		t.Errorf("it ended with %v", err)
 	}
 }
 
-func TestAConnectionComesFromTheAddressThatItIsGiven(t *testing.T) {
+func TestAConnectionComesFromTheGivenAddress(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: other systems than Linux have one loopback address")
 	}
@@ -188,17 +187,16 @@ func TestAConnectionComesFromTheAddressThatItIsGiven(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ip, err := nc.GetClientIP(); err != nil || ip.String() != from {
-			t.Errorf("it comes from %v, not from %s: %v", ip, from, err)
+			t.Errorf("it comes from %v; want %s: %v", ip, from, err)
 		}
 		nc.Close()
 	}
 }
 
-// Whatever a server did not say, or said, instead of greeting: a connection that came to
-// nothing does not stay open on either side.
-func TestConnectionsThatComeToNothingAreClosed(t *testing.T) {
+// A connection that fails during the handshake must not stay open on either side.
+func TestFailedConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
-	for name, says := range map[string]string{"silence": "", "a refusal": "-ERR 'no'\r\n", "no NATS": "HTTP/1.1 400 Bad Request\r\n\r\n"} {
+	for name, says := range map[string]string{"silence": "", "a refusal": "-ERR 'no'\r\n", "another protocol": "HTTP/1.1 400 Bad Request\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, err := net.Listen("tcp", "127.0.0.1:0")

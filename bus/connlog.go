@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// watch are the options that report on a connection's life. NATS calls them
-// one after the other.
+// watch returns the options that report the state of a connection. NATS never calls two of
+// these handlers at the same time.
 func (o *Options) watch(name string) []nats.Option {
 	log := o.Logger
 	if log == nil {
@@ -31,7 +31,7 @@ func (o *Options) watch(name string) []nats.Option {
 	return []nats.Option{
 		nats.LameDuckModeHandler(leaving),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
-			o.tellRefusal(err)
+			o.reportRefusal(err)
 			if advice := o.advice(err); advice != "" && refused.differs(advice) {
 				log.Error("NATS still cannot be reached; the client keeps trying", "error", err, "advice", advice)
 			}
@@ -48,7 +48,7 @@ func (o *Options) watch(name string) []nats.Option {
 			switch {
 			case nc.IsClosed() || nc.IsDraining():
 				log.Debug("the NATS connection is closed")
-			case err == nil: // it left by itself
+			case err == nil: // the client left by itself
 				log.Info("moving to another NATS server")
 			default:
 				log.Warn("the NATS connection is lost; the client reconnects", "error", err)
@@ -56,7 +56,7 @@ func (o *Options) watch(name string) []nats.Option {
 			state(false)
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			o.tellRefusal(err) // credentials are not told of at the handler above
+			o.reportRefusal(err) // the handler above does not get errors of credentials
 			is := errors.Is(err, nats.ErrPermissionViolation)
 			what := err.Error()
 			if errors.Is(err, nats.ErrSlowConsumer) && sub != nil {
@@ -64,7 +64,7 @@ func (o *Options) watch(name string) []nats.Option {
 			} else if !is {
 				what = ""
 			}
-			if what == "" || denied.news(what, time.Now()) {
+			if what == "" || denied.isNew(what, time.Now()) {
 				report(log, sub, err)
 			}
 			if is && o.OnDenied != nil {
@@ -74,51 +74,51 @@ func (o *Options) watch(name string) []nats.Option {
 	}
 }
 
-// tellRefusal tells of a connection that is not made again because of credentials or certificates.
-func (o *Options) tellRefusal(err error) {
+// reportRefusal calls OnRefused if reconnecting failed because of credentials or certificates.
+func (o *Options) reportRefusal(err error) {
 	if why := o.refusal(err); why != nil && o.OnRefused != nil {
 		o.OnRefused(why)
 	}
 }
 
-// A lastRefusal is what was said last of attempts that failed, so that each reason
-// is said once and not at every attempt.
-type lastRefusal struct{ said atomic.Pointer[string] }
+// A lastRefusal holds the last advice that was logged, so that repeated failures with the same
+// cause are logged once.
+type lastRefusal struct{ logged atomic.Pointer[string] }
 
 func (l *lastRefusal) differs(advice string) bool {
-	before := l.said.Swap(&advice)
+	before := l.logged.Swap(&advice)
 	return before == nil || *before != advice
 }
 
 const (
-	// denialEvery is how often it is said at most that the same thing is not permitted.
+	// denialEvery is the least interval between log lines about the same denial.
 	denialEvery = time.Minute
-	// maxDenials bounds the things that are remembered for that.
+	// maxDenials bounds the denials that are remembered.
 	maxDenials = 64
 )
 
-// denials are what the bus did not permit lately: who beats four times a second without
-// being permitted to says that four times a second.
+// denials are the recent denials. A worker without permission would otherwise log each of its
+// heartbeats, four in a second.
 type denials struct {
-	mu   sync.Mutex // guards said
-	said map[string]time.Time
+	mu     sync.Mutex // guards logged
+	logged map[string]time.Time
 }
 
-// news reports whether that is to be said now, and remembers that it was.
-func (d *denials) news(what string, now time.Time) bool {
+// isNew reports whether a denial is to be logged now, and records that it was.
+func (d *denials) isNew(what string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if at, ok := d.said[what]; ok && now.Sub(at) < denialEvery {
+	if at, ok := d.logged[what]; ok && now.Sub(at) < denialEvery {
 		return false
 	}
-	if d.said == nil || len(d.said) >= maxDenials {
-		d.said = make(map[string]time.Time)
+	if d.logged == nil || len(d.logged) >= maxDenials {
+		d.logged = make(map[string]time.Time)
 	}
-	d.said[what] = now
+	d.logged[what] = now
 	return true
 }
 
-// report logs what NATS says outside of any call.
+// report logs an error that NATS reports outside a call.
 func report(log *slog.Logger, sub *nats.Subscription, err error) {
 	if sub != nil {
 		log = log.With("subject", sub.Subject)

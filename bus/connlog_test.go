@@ -32,8 +32,8 @@ func TestReportsAreSentences(t *testing.T) {
 	}
 }
 
-// What is tried again and again without being permitted is said once a minute.
-func TestTheSameDenialIsSaidOnceAMinute(t *testing.T) {
+// A client that repeats a denied operation must not flood the log.
+func TestTheSameDenialIsLoggedOnceAMinute(t *testing.T) {
 	var d denials
 	at := time.Now()
 	for _, c := range []struct {
@@ -41,13 +41,13 @@ func TestTheSameDenialIsSaidOnceAMinute(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{{"beat", 0, true}, {"beat", time.Second, false}, {"run", time.Second, true}, {"beat", denialEvery - 1, false}, {"beat", denialEvery, true}, {"beat", denialEvery + 1, false}} {
-		if got := d.news(c.what, at.Add(c.after)); got != c.want {
-			t.Errorf("%s after %v is said: %t", c.what, c.after, got)
+		if got := d.isNew(c.what, at.Add(c.after)); got != c.want {
+			t.Errorf("%s after %v is new: %t", c.what, c.after, got)
 		}
 	}
 	for i := range 10 * maxDenials {
-		if d.news(fmt.Sprint(i), at); len(d.said) > maxDenials {
-			t.Fatalf("%d are remembered", len(d.said))
+		if d.isNew(fmt.Sprint(i), at); len(d.logged) > maxDenials {
+			t.Fatalf("%d are remembered", len(d.logged))
 		}
 	}
 }

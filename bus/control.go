@@ -11,23 +11,22 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Ask puts a control request to some broker and reads its answer. What the broker
-// refused is a [schema.ControlError].
+// Ask sends a control request to a broker and decodes its answer. A refusal of the broker is
+// a [schema.ControlError].
 func Ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any) error {
 	return ask(ctx, nc, subject, request, answer, 0)
 }
 
 const (
-	// insistAfter is how long a broker that is asked may take before another one is
-	// asked, too.
+	// insistAfter is how long a broker may take before another one gets the request, too.
 	insistAfter = 400 * time.Millisecond
-	// mostTries is how often the same is asked at most: by then somebody else was who is
-	// there at all.
-	mostTries = 20
+	// maxTries bounds the copies of a request. With so many, each reachable broker has very
+	// likely received one.
+	maxTries = 20
 )
 
-// Insist is Ask of one broker after the other until some broker answers, or ctx ends. It
-// is for requests that may be served twice.
+// Insist is Ask that sends the request again until a broker answers, or ctx ends. The request
+// must be one that may be served twice.
 func Insist(ctx context.Context, nc *nats.Conn, subject string, request, answer any) error {
 	return ask(ctx, nc, subject, request, answer, insistAfter)
 }
@@ -53,12 +52,10 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, request, answer any
 	return nil
 }
 
-// Request sends a request to some broker, and waits for its answer until ctx ends. A
-// broker that hangs, or is cut off, takes requests for as long as servers believe that it
-// lives, and the next request may reach another one. So the same is asked once more where
-// nothing was heard for so long (another; 0: it is asked once), and again and again, as who
-// is connected to one that is cut off from two others has only one chance of three each
-// time. Whatever answer comes first counts: one that takes long is not given up.
+// Request sends a request to a broker, and waits for its answer until ctx ends. If another is
+// above 0, it sends the request again after each such interval, up to maxTries times, and
+// returns the first answer. NATS may route a request to a broker that hangs or is cut off, and
+// the next copy reaches another one: with two of three brokers cut off, one copy in three arrives.
 func Request(ctx context.Context, nc *nats.Conn, m *nats.Msg, another time.Duration) (*nats.Msg, error) {
 	if another <= 0 {
 		return nc.RequestMsgWithContext(ctx, m)
@@ -66,17 +63,17 @@ func Request(ctx context.Context, nc *nats.Conn, m *nats.Msg, another time.Durat
 	return first(ctx, another, func(ctx context.Context) (*nats.Msg, error) { return nc.RequestMsgWithContext(ctx, m) })
 }
 
-// first is what the first of several tries says.
+// first returns the result of the first of several tries.
 func first(ctx context.Context, another time.Duration, try func(context.Context) (*nats.Msg, error)) (*nats.Msg, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type said struct {
+	type result struct {
 		m   *nats.Msg
 		err error
 	}
-	all := make(chan said)
+	all := make(chan result)
 	one := func() {
-		var s said
+		var s result
 		s.m, s.err = try(ctx)
 		select {
 		case all <- s:
@@ -93,11 +90,11 @@ func first(ctx context.Context, another time.Duration, try func(context.Context)
 		case <-again.C:
 			under, tries = under+1, tries+1
 			go one()
-			if tries == mostTries {
+			if tries == maxTries {
 				again.Stop()
 			}
 		case s := <-all:
-			// That nobody is there to be asked now says nothing of who was before.
+			// No responder now does not mean that an earlier try will get no answer.
 			if under--; under == 0 || !errors.Is(s.err, nats.ErrNoResponders) {
 				return s.m, s.err
 			}
@@ -105,16 +102,16 @@ func first(ctx context.Context, another time.Duration, try func(context.Context)
 	}
 }
 
-// Refusal is what a broker says in the place of an answer to a control request, a
-// [schema.ControlError]; nil: it answered.
+// Refusal returns the error that a broker sent in place of an answer to a control request, a
+// [schema.ControlError]; nil: m is an answer.
 func Refusal(m *nats.Msg) error {
-	said, code := m.Header.Get(schema.HeaderServiceError), m.Header.Get(schema.HeaderServiceErrorCode)
-	if said == "" && code == "" {
+	message, code := m.Header.Get(schema.HeaderServiceError), m.Header.Get(schema.HeaderServiceErrorCode)
+	if message == "" && code == "" {
 		return nil
 	}
 	e := new(schema.ControlError)
 	if err := schema.Unmarshal(m.Data, e); err != nil || e.Message == "" {
-		e = &schema.ControlError{Code: code, Message: said} // the headers say enough
+		e = &schema.ControlError{Code: code, Message: message}
 	}
 	return e
 }

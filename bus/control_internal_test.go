@@ -12,33 +12,33 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A saying is what somebody who is asked says, and how long after that.
-type saying struct {
+// A reply is the reply of one broker, and its delay.
+type reply struct {
 	after time.Duration
 	err   error
 }
 
-// never is after how long who hangs answers.
+// never is the delay of a broker that hangs.
 const never = time.Hour
 
-func TestTheFirstAnswerCountsWhoeverWasAsked(t *testing.T) {
+func TestTheFirstAnswerCounts(t *testing.T) {
 	gone := errors.New("the connection is closed")
 	for name, c := range map[string]struct {
-		all   []saying // of one after the other, and then of nobody any more
-		whose int      // is the answer
-		err   error
-		took  time.Duration
-		asked int
+		all    []reply // of one try after the other; the tries after these find no responder
+		answer int     // the number of the try whose answer is returned
+		err    error
+		took   time.Duration
+		asked  int
 	}{
-		"one that is quick":                         {all: []saying{{after: time.Millisecond}}, whose: 1, took: time.Millisecond, asked: 1},
-		"the second, where one hangs":               {all: []saying{{after: never}, {after: time.Millisecond}}, whose: 2, took: 101 * time.Millisecond, asked: 2},
-		"the first, if it is sooner":                {all: []saying{{after: 140 * time.Millisecond}, {after: never}}, whose: 1, took: 140 * time.Millisecond, asked: 2},
-		"the fourth, after three that hang":         {all: []saying{{after: never}, {after: never}, {after: never}, {}}, whose: 4, took: 300 * time.Millisecond, asked: 4},
-		"a slow one of whom nobody else would know": {all: []saying{{after: 950 * time.Millisecond}}, whose: 1, took: 950 * time.Millisecond, asked: 10},
-		"nobody, where nobody is":                   {err: nats.ErrNoResponders, asked: 1},
-		"nobody, where nobody is any more":          {all: []saying{{after: 150 * time.Millisecond, err: nats.ErrNoResponders}}, err: nats.ErrNoResponders, took: 150 * time.Millisecond, asked: 2},
-		"an error, which is not waited out":         {all: []saying{{after: never}, {err: gone}}, err: gone, took: 100 * time.Millisecond, asked: 2},
-		"nobody, where all of them hang":            {all: slices.Repeat([]saying{{after: never}}, 100), err: context.DeadlineExceeded, took: 3 * time.Second, asked: mostTries},
+		"one quick answer":                     {all: []reply{{after: time.Millisecond}}, answer: 1, took: time.Millisecond, asked: 1},
+		"the second answer if the first hangs": {all: []reply{{after: never}, {after: time.Millisecond}}, answer: 2, took: 101 * time.Millisecond, asked: 2},
+		"the first answer if it is sooner":     {all: []reply{{after: 140 * time.Millisecond}, {after: never}}, answer: 1, took: 140 * time.Millisecond, asked: 2},
+		"the fourth answer if three hang":      {all: []reply{{after: never}, {after: never}, {after: never}, {}}, answer: 4, took: 300 * time.Millisecond, asked: 4},
+		"one slow answer, then no responders":  {all: []reply{{after: 950 * time.Millisecond}}, answer: 1, took: 950 * time.Millisecond, asked: 10},
+		"no responders":                        {err: nats.ErrNoResponders, asked: 1},
+		"no responders after a while":          {all: []reply{{after: 150 * time.Millisecond, err: nats.ErrNoResponders}}, err: nats.ErrNoResponders, took: 150 * time.Millisecond, asked: 2},
+		"another error is returned at once":    {all: []reply{{after: never}, {err: gone}}, err: gone, took: 100 * time.Millisecond, asked: 2},
+		"all of them hang":                     {all: slices.Repeat([]reply{{after: never}}, 100), err: context.DeadlineExceeded, took: 3 * time.Second, asked: maxTries},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -63,10 +63,10 @@ func TestTheFirstAnswerCountsWhoeverWasAsked(t *testing.T) {
 					}
 				})
 				if took := time.Since(start); !errors.Is(err, c.err) || took != c.took || int(asked.Load()) != c.asked {
-					t.Errorf("%v after %v, with %d asked", err, took, asked.Load())
+					t.Errorf("%v after %v and %d tries", err, took, asked.Load())
 				}
-				if err == nil && m != answers[c.whose-1] {
-					t.Error("it is the answer of another one")
+				if err == nil && m != answers[c.answer-1] {
+					t.Error("it is the answer to another try")
 				}
 			})
 		})

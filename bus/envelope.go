@@ -14,33 +14,31 @@ const (
 	// headerLine begins a block of headers, headerEnd ends each line of it.
 	headerLine = "NATS/1.0\r\n"
 	headerEnd  = "\r\n"
-	// headerKept bounds the room that is kept for the next message's headers, and
-	// bodyKept that for its body.
+	// headerKept and bodyKept bound the buffers that are reused for the next message.
 	headerKept = 4 << 10
 	bodyKept   = 16 << 10
 )
 
-// A Message is what is to be published, with its headers as they are written: a
-// map of them would be made to be written once.
+// A Message is a message to publish, with its headers in wire form, which saves a map.
 type Message struct {
 	Subject, Reply string
-	// Header is a whole block of headers; empty: there are none.
+	// Header is a complete block of headers; empty: no headers.
 	Header []byte
 	Data   []byte
 }
 
-// Msg is the message in the client's own form.
+// Msg returns the message in the form of nats.go.
 func (m *Message) Msg() *nats.Msg {
 	msg := &nats.Msg{Subject: m.Subject, Reply: m.Reply, Data: m.Data}
 	if len(m.Header) > 0 {
-		msg.Header, _ = nats.DecodeHeadersMsg(m.Header) // it is whole
+		msg.Header, _ = nats.DecodeHeadersMsg(m.Header) // always well-formed
 	}
 	return msg
 }
 
-// An Envelope makes messages one after the other, each in the room of the one
-// before. A message is good until the next one is made; what was published is
-// copied by then. It must not be copied, and is for one goroutine.
+// An Envelope makes one message after the other in the same buffers. A message is valid until
+// the next one is made; publishing copies it. An Envelope must not be copied, and is for one
+// goroutine.
 type Envelope struct {
 	msg    Message
 	header []byte
@@ -63,7 +61,7 @@ func (e *Envelope) begin() { e.header = append(e.header[:0], headerLine...) }
 func (e *Envelope) name(name string) { e.header = append(append(e.header, name...), ": "...) }
 func (e *Envelope) end()             { e.header = append(e.header, headerEnd...) }
 
-// value appends s as it is, but for what would end the line.
+// value appends s, with spaces in place of line breaks.
 func (e *Envelope) value(s string) {
 	if strings.IndexByte(s, '\n') >= 0 || strings.IndexByte(s, '\r') >= 0 {
 		s = strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
@@ -78,14 +76,14 @@ func (e *Envelope) set(name, value string) {
 	e.end()
 }
 
-// text writes a name of somebody else's choice; an empty one is left out.
+// text writes a header with any text as its value; it leaves out an empty one.
 func (e *Envelope) text(name, value string) {
 	if value != "" {
 		e.set(name, escapeValue(value))
 	}
 }
 
-// trace writes the place in a trace that the message comes from; nil: none.
+// trace writes the trace position of the message; nil: it has no trace.
 func (e *Envelope) trace(c *trace.Context) {
 	if c == nil {
 		return
@@ -98,17 +96,17 @@ func (e *Envelope) trace(c *trace.Context) {
 	}
 }
 
-// message is what was written, as a message.
+// message returns the message with the headers written so far.
 func (e *Envelope) message(subject string, body []byte) *Message {
 	e.end()
 	e.msg = Message{Subject: subject, Header: e.header, Data: body}
 	return &e.msg
 }
 
-// Envelopes are kept to be used again. The zero Envelopes are empty and good.
+// Envelopes is a pool of envelopes. The zero value is ready to use.
 type Envelopes struct{ spare sync.Pool }
 
-// Take returns one that nobody else uses.
+// Take returns an envelope for the caller's sole use.
 func (p *Envelopes) Take() *Envelope {
 	if e, ok := p.spare.Get().(*Envelope); ok {
 		return e
@@ -116,8 +114,7 @@ func (p *Envelopes) Take() *Envelope {
 	return new(Envelope)
 }
 
-// Put takes one back. It holds on to nothing of its last message but the room
-// that the headers and the body took, if that was not much.
+// Put returns an envelope to the pool. It drops the last message and large buffers.
 func (p *Envelopes) Put(e *Envelope) {
 	e.msg = Message{}
 	if cap(e.header) > headerKept {

@@ -10,9 +10,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestAnEnvelopeMakesTheSameMessages holds messages that are made one after the
-// other in one envelope to those that are made alone, whatever they are.
-func TestAnEnvelopeMakesTheSameMessages(t *testing.T) {
+// TestAReusedEnvelopeMakesTheSameMessages compares messages of one reused envelope with those of
+// new ones.
+func TestAReusedEnvelopeMakesTheSameMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var kept Envelope
 		maybe := rapid.SampledFrom([]string{"", "a", "b c", "ü"})
@@ -34,13 +34,13 @@ func TestAnEnvelopeMakesTheSameMessages(t *testing.T) {
 				got, want = kept.Batch("s", b), new(Envelope).Batch("s", b)
 			}
 			if d := cmp.Diff(want, got); d != "" {
-				t.Fatalf("in an envelope that is used again it is another message (-want +got):\n%s", d)
+				t.Fatalf("a reused envelope makes another message (-want +got):\n%s", d)
 			}
 		}
 	})
 }
 
-func TestAnEnvelopeCostsNothingAgain(t *testing.T) {
+func TestAReusedEnvelopeAllocatesNothing(t *testing.T) {
 	var e Envelope
 	b := someBatch()
 	b.Tool, b.Session, b.Hooks = "Bash", "s", []int{0} // nothing to escape

@@ -9,30 +9,29 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// An EventRequest is one question of a shim, as an aggregator reads it: what
-// the subject and the headers say, and the body as it came.
+// An EventRequest is an event as an aggregator receives it: the contents of subject and
+// headers, and the raw body.
 type EventRequest struct {
 	schema.Routing
-	// Attempt counts how often the event was asked, from 1.
+	// Attempt counts how often the event was sent, from 1.
 	Attempt int
-	// Left is the time the shim can wait.
+	// Left is how long the shim can wait.
 	Left time.Duration
-	// Acks are the events whose injections the shim handed over.
+	// Acks are the events whose injections the shim delivered.
 	Acks []string
 	// Body is the event's JSON, not yet decoded.
 	Body []byte
-	// Reply is the subject for the answer; empty if nobody waits for one.
+	// Reply is the subject for the answer; empty: the sender wants no answer.
 	Reply string
 }
 
-// EventMsg is the question about one event on subject, which is the
-// [EventSubject] of r. It takes at most [MaxAcks] acks and a body of at most
-// [schema.MaxEvent] bytes; [ParseEventMsg] refuses more.
+// EventMsg returns the message for one event on subject, which is the [EventSubject] of r. The
+// limits are [MaxAcks] acks and a body of [schema.MaxEvent] bytes; [ParseEventMsg] rejects more.
 func EventMsg(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *nats.Msg {
 	return new(Envelope).Event(subject, r, attempt, left, acks, body).Msg()
 }
 
-// Event is [EventMsg] in the envelope.
+// Event makes the [EventMsg] in the envelope.
 func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left time.Duration, acks []string, body []byte) *Message {
 	e.begin()
 	e.set(schema.HeaderID, r.ID)
@@ -55,7 +54,7 @@ func (e *Envelope) Event(subject string, r schema.Routing, attempt int, left tim
 	return e.message(subject, body)
 }
 
-// RetryAfter is a block of headers that says when an event may be asked about again.
+// RetryAfter returns a block of headers that says when to send an event again.
 func RetryAfter(wait time.Duration) []byte {
 	e := Envelope{}
 	e.begin()
@@ -71,10 +70,9 @@ func (e *Envelope) left(left time.Duration) {
 	e.end()
 }
 
-// ParseEventMsg reads a question. A fault is a sentence; the request then
-// holds what could be read nevertheless, because what a malformed event is
-// answered depends on its moment and its tool. Without an event type the
-// subject itself was faulty.
+// ParseEventMsg parses an event message. With an error it also returns all fields that it could
+// read, because the answer to a malformed event depends on its type and tool. Without an event
+// type the subject itself was malformed.
 func ParseEventMsg(m *nats.Msg) (EventRequest, error) {
 	agent, event, err := ParseEventSubject(m.Subject)
 	in := reader{header: m.Header, err: err}
@@ -104,7 +102,7 @@ func (r *reader) body(data []byte) {
 	}
 }
 
-// UnreadBody is the body of an event that cannot be sent: why that is, as a string.
+// UnreadBody returns the body for an event that cannot be sent: the reason, as a JSON string.
 func UnreadBody(why error) []byte {
 	text := why.Error()
 	data, err := schema.Marshal(strings.ToValidUTF8(text[:min(len(text), maxUnread)], ""))
@@ -114,10 +112,10 @@ func UnreadBody(why error) []byte {
 	return data
 }
 
-// maxUnread bounds why an event cannot be sent, in bytes.
+// maxUnread bounds that reason, in bytes.
 const maxUnread = 512
 
-// none reports whether a header is there that has one value only.
+// none reports whether the header, which has one legal value, is present.
 func (r *reader) none(name string) bool {
 	v := r.raw(name, schema.MaxHeader)
 	if v != "" && v != schema.DeliverNone {

@@ -23,7 +23,7 @@ func someRouting() schema.Routing {
 		Trace: trace.Parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "vendor=1")}
 }
 
-// eventRouting is that of an event, whose answer cannot tell the agent anything.
+// eventRouting returns the routing of an event whose answer cannot carry injections.
 func eventRouting() schema.Routing {
 	r := someRouting()
 	r.Mute, r.MidTurn = true, true
@@ -54,8 +54,8 @@ func TestEventMsg(t *testing.T) {
 	}
 }
 
-// An event that cannot be sent is malformed, and why that is comes in its place.
-func TestWhyAnEventCanNotBeSentIsSaid(t *testing.T) {
+// An event that cannot be sent is malformed. Its message has the reason as its body.
+func TestTheReasonOfAnUnreadableEventArrives(t *testing.T) {
 	for why, want := range map[string]string{
 		"it is larger than 8323072 bytes": "the shim could not read the event: it is larger than 8323072 bytes",
 		strings.Repeat("ä", 300):          "the shim could not read the event: " + strings.Repeat("ä", 256),
@@ -67,13 +67,13 @@ func TestWhyAnEventCanNotBeSentIsSaid(t *testing.T) {
 		}
 	}
 	m := someEventMsg(t)
-	m.Data = []byte(`"` + strings.Repeat("x", 2000) + `"`) // of no client of ours
+	m.Data = []byte(`"` + strings.Repeat("x", 2000) + `"`) // longer than UnreadBody makes it
 	if _, err := ParseEventMsg(m); err == nil || len(err.Error()) > 600 {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestEventMsgLeavesOutWhatIsNotThere(t *testing.T) {
+func TestEventMsgOmitsEmptyHeaders(t *testing.T) {
 	m := EventMsg("hook.v1.event.a.SessionStart", schema.Routing{ID: someID}, 1, time.Second, nil, nil)
 	want := nats.Header{"Hook-Id": {someID}, "Hook-Attempt": {"1"}, "Hook-Left": {"1s"}}
 	if d := cmp.Diff(want, m.Header); d != "" {
@@ -81,8 +81,8 @@ func TestEventMsgLeavesOutWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// A trace is for those who look on: no event fails for what is said of it.
-func TestJunkForATraceIsNoFault(t *testing.T) {
+// Traces are for observation, so an invalid one must not fail an event.
+func TestAnInvalidTraceIsIgnored(t *testing.T) {
 	for name, junk := range map[string]nats.Header{
 		"no traceparent": {schema.HeaderTraceparent: {"00-1-2-3"}},
 		"two":            {schema.HeaderTraceparent: {someRouting().Trace.Parent(), someRouting().Trace.Parent()}},
@@ -93,12 +93,12 @@ func TestJunkForATraceIsNoFault(t *testing.T) {
 		delete(m.Header, schema.HeaderTracestate)
 		maps.Copy(m.Header, junk)
 		if got, err := ParseEventMsg(m); err != nil || got.Trace != nil {
-			t.Errorf("%s: it is at %+v, %v", name, got.Trace, err)
+			t.Errorf("%s: the position is %+v, %v", name, got.Trace, err)
 		}
 	}
 }
 
-func TestParseEventMsgIsKindToSmallPeers(t *testing.T) {
+func TestParseEventMsgAcceptsVariantsOfOtherClients(t *testing.T) {
 	m := &nats.Msg{Subject: "hook.v1.event.a.PreToolUse", Header: nats.Header{
 		"Hook-Id": {strings.ToUpper(someID)}, "Hook-Left": {"1m"}, "Hook-Ack": {otherID + ", " + strings.ToUpper(someID)},
 	}}
@@ -110,8 +110,8 @@ func TestParseEventMsgIsKindToSmallPeers(t *testing.T) {
 	}
 }
 
-// faults are headers that make a message malformed, and what its error says.
-// A nil value takes the header away.
+// faults are header values that make a message malformed, with a part of the error. A nil value
+// removes the header.
 type faults map[string]struct {
 	key    string
 	values []string
@@ -163,7 +163,7 @@ func TestParseEventMsgRefuses(t *testing.T) {
 				t.Errorf("error %v; want one with %q", err, c.want)
 			}
 			if q.Event != schema.PreToolUse || q.Agent != "agent.1" || q.Reply != m.Reply {
-				t.Errorf("the request lost what its subject says: %+v", q)
+				t.Errorf("the request lost the fields of its subject: %+v", q)
 			}
 		})
 	}
@@ -209,7 +209,7 @@ func FuzzParseEventMsg(f *testing.F) {
 		again := EventMsg(subj, q.Routing, q.Attempt, q.Left, q.Acks, q.Body)
 		again.Header = overTheWire(t, again.Header)
 		if got, err := ParseEventMsg(again); err != nil || !cmp.Equal(got, q) {
-			// Escapes make raw bytes longer, perhaps longer than a header may be.
+			// Escaped values may be longer than a header may be.
 			if len(tool)*3 > schema.MaxHeader || len(session)*3 > schema.MaxHeader {
 				return
 			}

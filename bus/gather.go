@@ -18,56 +18,55 @@ import (
 )
 
 const (
-	// gatherMost is how much may wait to be written before those who write wait too, and
-	// gatherLimit how much may wait for a server elsewhere that takes nothing.
+	// gatherMost is how many bytes may wait before writers wait too. gatherLimit is how many
+	// may wait for a remote server that accepts nothing.
 	gatherMost  = 1 << 20
 	gatherLimit = 64 << 20
-	// writeSoon is how long they wait for a server elsewhere: a call must end by its
-	// deadline whatever that server does, and nobody else can speak meanwhile.
+	// writeSoon bounds a write by a caller to a remote server. A call must end by its deadline
+	// however slow the server is, and other callers wait during this time.
 	writeSoon = 20 * time.Millisecond
-	// gatherKept bounds the room that is kept for what comes next.
+	// gatherKept bounds the buffer that is reused.
 	gatherKept = 256 << 10
-	// writeTime is how long one write to a server elsewhere may take.
+	// writeTime bounds one write to a remote server.
 	writeTime = time.Minute
-	// lastTime is how long a connection that is closed may take to write the rest.
+	// lastTime bounds the last write of a closed connection.
 	lastTime = 250 * time.Millisecond
-	// aloneMost is how many writes are made as they come, at most, before it is tried
-	// again whether others have something to add.
+	// aloneMost bounds how many writes in a row callers make themselves, before the
+	// connection tries again to combine writes.
 	aloneMost = 63
 )
 
-// gathered is a connection that writes what many goroutines say at once: a write
-// takes longer than all the rest of a call's way through this process. Write, and
-// publish for those who have an [Outlet], only take over, and a goroutine of the
-// connection's own writes, after it has let those run who are ready to. A failure
-// shows at the next Write, or by the connection being closed. Where that was in
-// vain, because there is only one who speaks, the next writes are made as they come.
+// A gathered is a connection that combines the writes of many goroutines, because a write
+// takes longer than all other steps of a call in this process. Write, and publish for an
+// [Outlet], append to a buffer. The connection's own goroutine first lets other runnable
+// goroutines run, and then writes the buffer. An error appears at the next Write, or closes
+// the connection. While only one goroutine writes, combining gains nothing, and it writes itself.
 type gathered struct {
 	net.Conn
-	timeout time.Duration // of one write; 0: none
-	ended   chan struct{} // closed when nothing is written any more
-	heard   atomic.Uint64 // how often something came
-	// greeting is what the client and the server say first; nil: it takes no time.
-	greeting *greeting
+	timeout time.Duration // of one write; 0: unlimited
+	ended   chan struct{} // closed when the write goroutine has ended
+	heard   atomic.Uint64 // number of reads with data
+	// greeting is the exchange of client and server at the start; nil: it has no time limit.
+	greeting *handshake
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	change  sync.Cond
 	waiting []byte // to be written
-	said    int    // how often something was added to it
-	spare   []byte // room for what waits next
-	own     []byte // room for a message that is written by who has it
+	said    int    // number of additions to waiting
+	spare   []byte // empty buffer for waiting
+	own     []byte // buffer for a message that its caller writes
 	err     error
-	writing bool // somebody is
+	writing bool // a write is running
 	closing bool
-	stuck   bool // somebody waited for room in vain
+	stuck   bool // a caller waited for space in vain
 	begun   bool // something was written
-	bare    bool // it began in words of NATS: nothing else is wrapped around them
-	alone   int  // so many writes are made by who has something to say
-	vain    int  // so many it was when nobody had anything to add last; 0: somebody had
+	bare    bool // the first write was in the NATS protocol: there is no TLS around it
+	alone   int  // number of next writes that callers make themselves
+	vain    int  // the last value of alone after a write that combined nothing; 0: it combined some
 }
 
-// gather begins to gather what is written to conn, once there is something to
-// gather: a program that asks once and ends writes as it comes.
+// gather wraps conn. The first aloneMost writes are made by the callers, because a program
+// that asks once and ends gains nothing from the goroutine.
 func gather(conn net.Conn, timeout time.Duration) *gathered {
 	g := &gathered{Conn: conn, timeout: timeout, ended: make(chan struct{}), alone: aloneMost}
 	g.change.L = &g.mu
@@ -75,19 +74,19 @@ func gather(conn net.Conn, timeout time.Duration) *gathered {
 	return g
 }
 
-// errClogged: the server takes nothing, and no more can wait for it.
+// errClogged is the error of a server that accepts nothing while gatherLimit bytes wait.
 var errClogged = fmt.Errorf("%d MiB wait to be sent, and the server accepts nothing", gatherLimit>>20)
 
-// errNoGreeting: the server did not say in time what it says first.
+// errNoGreeting is the error of a server that did not send its INFO in time.
 var errNoGreeting = errors.New("the server did not send its INFO in time")
 
-// errLeft: the client made another connection.
+// errLeft is the error of a connection that the client has replaced.
 var errLeft = errors.New("the client moved to another connection")
 
-// connect begins what a client says first, if nothing is wrapped around it.
+// connect begins the first message of a client on a connection without TLS.
 const connect = "CONNECT "
 
-// Write takes p over. It waits only while very much is to be written already.
+// Write takes p over. It waits only while more than gatherMost bytes wait.
 func (g *gathered) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,10 +105,10 @@ func (g *gathered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errWrapped says that what is written to a connection is not what its peer reads.
+// errWrapped is the error of a connection inside TLS, where an Outlet cannot write.
 var errWrapped = errors.New("the connection is not a bare one")
 
-// publish is Write for a message that no client has written down.
+// publish is Write for a message of an Outlet, which it encodes.
 func (g *gathered) publish(m *Message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -132,8 +131,8 @@ func (g *gathered) publish(m *Message) error {
 	return nil
 }
 
-// admit waits for room, and says why nothing that is so long can be written. The
-// lock is held, as in what follows.
+// admit waits for space, and returns an error if size more bytes cannot be written. It
+// holds the lock, as do the functions below.
 func (g *gathered) admit(size int) error {
 	g.room()
 	switch {
@@ -145,7 +144,7 @@ func (g *gathered) admit(size int) error {
 	return g.err
 }
 
-// asItComes reports whether who has something to say writes it.
+// asItComes reports whether the caller writes its message itself.
 func (g *gathered) asItComes() bool {
 	if g.alone == 0 || len(g.waiting) > 0 || g.writing {
 		return false
@@ -154,14 +153,14 @@ func (g *gathered) asItComes() bool {
 	return true
 }
 
-// waken tells the goroutine that writes that there will be something.
+// waken wakes the write goroutine before the first addition.
 func (g *gathered) waken() {
 	if len(g.waiting) == 0 {
 		g.change.Broadcast()
 	}
 }
 
-// room waits until there is some, but not for long for a server elsewhere.
+// room waits for space, but at most writeSoon for a remote server.
 func (g *gathered) room() {
 	if len(g.waiting) <= gatherMost || g.stuck {
 		return
@@ -180,28 +179,27 @@ func (g *gathered) room() {
 	}
 }
 
-// SetWriteDeadline does nothing: each write has the same time.
+// SetWriteDeadline does nothing: each write has the same time limit.
 func (g *gathered) SetWriteDeadline(time.Time) error { return nil }
 
-// SetDeadline is for reading alone. A client sets one for what it and the server say
-// first, which has the time that servers need lately.
+// SetDeadline sets the read deadline only. The client sets one for the handshake, which is
+// replaced by the current limit.
 func (g *gathered) SetDeadline(t time.Time) error {
 	if g.greeting != nil {
-		if t = g.greeting.deadline(t); t.IsZero() && g.greeting.vain {
+		if t = g.greeting.deadline(t); t.IsZero() && g.greeting.expired {
 			g.giveUp(errNoGreeting)
-			return nil // nobody will read
+			return nil // the connection is closed
 		}
 	}
 	return g.SetReadDeadline(t)
 }
 
-// Close writes the rest, which takes no time unless the peer does not read, and
-// closes the connection.
+// Close writes the waiting bytes, at most for lastTime, and closes the connection.
 func (g *gathered) Close() error {
 	g.mu.Lock()
 	if !g.closing {
 		g.closing = true
-		_ = g.Conn.SetWriteDeadline(time.Now().Add(lastTime)) // a closed one needs none
+		_ = g.Conn.SetWriteDeadline(time.Now().Add(lastTime)) // fails only on a closed connection
 		g.change.Broadcast()
 	}
 	g.mu.Unlock()
@@ -209,7 +207,7 @@ func (g *gathered) Close() error {
 	return g.Conn.Close()
 }
 
-// write writes what waits until the connection is closed or breaks.
+// write writes waiting bytes until the connection is closed or breaks.
 func (g *gathered) write() {
 	defer close(g.ended)
 	g.mu.Lock()
@@ -229,7 +227,7 @@ func (g *gathered) write() {
 		if g.said > 1 {
 			g.vain = 0
 		} else {
-			g.vain = min(2*g.vain+1, aloneMost) // nobody had anything to add
+			g.vain = min(2*g.vain+1, aloneMost) // nothing was combined
 		}
 		g.said, g.alone = 0, g.vain
 		if g.out(p, g.timeout) == nil && len(g.waiting) <= gatherMost {
@@ -241,11 +239,11 @@ func (g *gathered) write() {
 	}
 }
 
-// out writes p within that time, without the lock that is held. One at a time does. What
-// cannot be written by who has something to say waits.
+// out writes p within a time limit, and releases the lock while it writes. Bytes that a
+// caller could not write in time go back to the buffer.
 func (g *gathered) out(p []byte, within time.Duration) error {
 	if within > 0 && !g.closing {
-		_ = g.Conn.SetWriteDeadline(time.Now().Add(within)) // the write will say it
+		_ = g.Conn.SetWriteDeadline(time.Now().Add(within)) // the write returns the error
 	}
 	g.writing = true
 	g.mu.Unlock()
@@ -264,21 +262,21 @@ func (g *gathered) out(p []byte, within time.Duration) error {
 	return err
 }
 
-// fail ends the connection: whoever reads finds out, and connects anew.
+// fail closes the connection. Its reader gets the error, and the client reconnects.
 func (g *gathered) fail(err error) {
 	g.err = err
 	_ = g.Conn.Close()
 	g.change.Broadcast()
 }
 
-// giveUp is fail for whoever watches the connection.
+// giveUp is fail for callers without the lock.
 func (g *gathered) giveUp(why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.fail(why)
 }
 
-// Read says why, if the connection was ended here.
+// Read returns the reason if this process has ended the connection.
 func (g *gathered) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
 	if n > 0 {
@@ -286,7 +284,7 @@ func (g *gathered) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		if g.greeting != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-			g.greeting.vain = true // it is read in turn, by who sets the deadline
+			g.greeting.expired = true // the goroutine that sets the deadline reads, too
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -295,56 +293,56 @@ func (g *gathered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A lastGathered knows the connection that was made last.
+// A lastGathered holds the newest connection.
 type lastGathered struct{ conn atomic.Pointer[gathered] }
 
-// leave ends that one before another is made: the client leaves connections that came to
-// nothing to the collector of garbage, which does not take what a goroutine writes to.
+// leave closes that connection before another is made. The client leaves failed connections
+// to the garbage collector, which cannot collect one with a running write goroutine.
 func (l *lastGathered) leave() {
 	if g := l.conn.Swap(nil); g != nil {
 		g.giveUp(errLeft)
 	}
 }
 
-func (l *lastGathered) gather(conn net.Conn, timeout time.Duration, first *greeting) net.Conn {
+func (l *lastGathered) gather(conn net.Conn, timeout time.Duration, first *handshake) net.Conn {
 	g := gather(conn, timeout)
 	g.greeting = first
 	l.conn.Store(g)
 	return g
 }
 
-// gatheringDialer makes connections that gather what is written.
+// A gatheringDialer makes gathered connections.
 type gatheringDialer struct {
-	patience patience
-	from     netip.Addr // the zero Addr: the system chooses
-	last     lastGathered
+	timeout connectTimeout
+	from    netip.Addr // the zero Addr: the system chooses
+	last    lastGathered
 }
 
 // Dial connects over the network.
 func (d *gatheringDialer) Dial(network, address string) (net.Conn, error) {
 	d.last.leave()
-	how := net.Dialer{Timeout: d.patience.now()}
+	how := net.Dialer{Timeout: d.timeout.next()}
 	if d.from.IsValid() {
 		how.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.from, 0))
 	}
 	conn, err := how.Dial(network, address)
 	if err != nil {
 		if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-			d.patience.ended(true) // else only the greeting tells
+			d.timeout.record(true) // other timeouts are recorded by the handshake
 		}
 		return nil, err
 	}
-	return d.last.gather(conn, writeTime, &greeting{patience: &d.patience}), nil
+	return d.last.gather(conn, writeTime, &handshake{timeout: &d.timeout}), nil
 }
 
-// gatheringServer is a server in this process to which it is gathered.
+// A gatheringServer makes gathered connections to a server in this process.
 type gatheringServer struct {
 	server nats.InProcessConnProvider
 	last   lastGathered
 }
 
-// InProcessConn connects in this process. That takes what it is given: there is no
-// time limit for each write, which would cost a timer.
+// InProcessConn connects to the server. The server always reads, so writes have no time
+// limit, which would cost a timer each.
 func (s *gatheringServer) InProcessConn() (net.Conn, error) {
 	s.last.leave()
 	conn, err := s.server.InProcessConn()

@@ -25,15 +25,15 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// gathering has somebody else write from the start.
+// gathering returns a connection whose own goroutine writes from the start.
 func gathering(conn net.Conn, timeout time.Duration) *gathered {
 	g := gather(conn, timeout)
 	g.alone = 0
 	return g
 }
 
-func TestWhatIsGatheredArrivesWhole(t *testing.T) {
-	for name, alone := range map[string]int{"from the start": 0, "after some that were written as they came": aloneMost} {
+func TestGatheredWritesArriveWhole(t *testing.T) {
+	for name, alone := range map[string]int{"from the start": 0, "after writes by the callers": aloneMost} {
 		t.Run(name, func(t *testing.T) { arrivesWhole(t, alone) })
 	}
 }
@@ -60,20 +60,20 @@ func arrivesWhole(t *testing.T, alone int) {
 		})
 	}
 	all.Wait()
-	if err := g.Close(); err != nil { // which writes the rest
+	if err := g.Close(); err != nil { // writes the rest
 		t.Fatal(err)
 	}
 	next := map[int]int{}
 	for line := range bytes.Lines(<-got) {
 		var w, i int
 		if _, err := fmt.Sscanf(string(line), "%d %d\n", &w, &i); err != nil || next[w] != i {
-			t.Fatalf("the line %q came where %d of %d was due: %v", line, next[w], w, err)
+			t.Fatalf("the line %q came in place of line %d of %d: %v", line, next[w], w, err)
 		}
 		next[w]++
 	}
 	for w := range writers {
 		if next[w] != lines {
-			t.Errorf("%d lines of %d came", next[w], w)
+			t.Errorf("%d lines of %d arrived", next[w], w)
 		}
 	}
 	if n := under.writes.Load(); n >= writers*lines/2 {
@@ -81,10 +81,9 @@ func arrivesWhole(t *testing.T, alone int) {
 	}
 }
 
-// TestMessagesAreWrittenBetweenOthers holds messages that are published past the
-// client to be whole, among what the client writes, and each in its place among
-// those of who published it.
-func TestMessagesAreWrittenBetweenOthers(t *testing.T) {
+// TestMessagesOfAnOutletAreWholeAndInOrder mixes messages of an outlet with those of the
+// client.
+func TestMessagesOfAnOutletAreWholeAndInOrder(t *testing.T) {
 	const writers, each = 8, 200
 	here, there := net.Pipe()
 	g := gather(here, time.Minute)
@@ -94,7 +93,7 @@ func TestMessagesAreWrittenBetweenOthers(t *testing.T) {
 		got <- all
 	}()
 	if err := g.publish(&Message{Subject: "s"}); !errors.Is(err, errWrapped) {
-		t.Fatalf("before the client said anything a message gave %v", err)
+		t.Fatalf("before CONNECT a message gave %v", err)
 	}
 	if _, err := io.WriteString(g, connect+"{}\r\n"); err != nil {
 		t.Fatal(err)
@@ -124,57 +123,56 @@ func TestMessagesAreWrittenBetweenOthers(t *testing.T) {
 	for at := 1; at+1 < len(lines); at += 2 {
 		var size, w, i int
 		if _, err := fmt.Sscanf(lines[at], "PUB s %d", &size); err != nil || size != len(lines[at+1]) {
-			t.Fatalf("%q comes before %q", lines[at], lines[at+1])
+			t.Fatalf("%q is before %q", lines[at], lines[at+1])
 		}
 		if _, err := fmt.Sscanf(lines[at+1], "%d %d", &w, &i); err != nil || next[w] != i {
-			t.Fatalf("the message %q comes where %d of %d is due: %v", lines[at+1], next[w], w, err)
+			t.Fatalf("the message %q is in place of number %d of %d: %v", lines[at+1], next[w], w, err)
 		}
 		next[w]++
 	}
 	for w := range writers {
 		if next[w] != each {
-			t.Errorf("%d messages of %d came", next[w], w)
+			t.Errorf("%d messages of %d arrived", next[w], w)
 		}
 	}
 }
 
-// TestNothingIsWrittenInsideOfAWrapping: where something is wrapped around what the
-// client says, such as TLS, nobody else can say anything.
-func TestNothingIsWrittenInsideOfAWrapping(t *testing.T) {
+// Inside TLS only the client can write, because only it encrypts.
+func TestAnOutletDoesNotWriteInsideTLS(t *testing.T) {
 	here, there := net.Pipe()
 	g := gather(here, time.Minute)
 	defer g.Close()
 	go func() { _, _ = io.Copy(io.Discard, there) }()
-	for _, said := range []string{"\x16\x03\x01", connect + "{}\r\n"} {
-		if _, err := io.WriteString(g, said); err != nil {
+	for _, first := range []string{"\x16\x03\x01", connect + "{}\r\n"} {
+		if _, err := io.WriteString(g, first); err != nil {
 			t.Fatal(err)
 		}
 		if err := g.publish(&Message{Subject: "s"}); !errors.Is(err, errWrapped) {
-			t.Errorf("after %q a message gave %v", said, err)
+			t.Errorf("after %q a message gave %v", first, err)
 		}
 	}
 }
 
-func TestWhatCanNotBeWrittenIsSaid(t *testing.T) {
+func TestABrokenConnectionFailsWritesAndReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		g := gathering(here, time.Minute)
 		_ = there.Close()
-		for range 2 { // the first may only be taken over
+		for range 2 { // the first may only be buffered
 			_, _ = g.Write([]byte("x"))
 			synctest.Wait()
 		}
 		if _, err := g.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("writing to nobody gave %v", err)
+			t.Errorf("writing to a closed peer gave %v", err)
 		}
 		if _, err := g.Read(make([]byte, 1)); err == nil {
-			t.Error("whoever reads does not find out")
+			t.Error("reading succeeds")
 		}
 		_ = g.Close()
 	})
 }
 
-// deaf is a connection whose peer does not read, yet.
+// deaf returns a connection whose peer does not read yet.
 func deaf(t *testing.T, timeout time.Duration) (g *gathered, peer net.Conn) {
 	here, peer := net.Pipe()
 	g = gather(here, timeout)
@@ -182,7 +180,7 @@ func deaf(t *testing.T, timeout time.Duration) (g *gathered, peer net.Conn) {
 	return g, peer
 }
 
-func TestWhoSpeaksToAPeerThatDoesNotReadGoesOnSoon(t *testing.T) {
+func TestWritesToAPeerThatDoesNotReadReturnSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		g, peer := deaf(t, time.Minute)
@@ -196,22 +194,22 @@ func TestWhoSpeaksToAPeerThatDoesNotReadGoesOnSoon(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		// The first finds out that nobody reads, and the next that there is no room.
+		// The first write runs out of time, and the next one finds no space.
 		if took := time.Since(began); took > 2*writeSoon {
-			t.Errorf("to say all that took %v", took)
+			t.Errorf("the writes took %v", took)
 		}
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(peer, got); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("when the peer reads something else comes: %v", err)
+			t.Errorf("the peer reads other data: %v", err)
 		}
 		synctest.Wait()
 		if g.stuck || len(g.waiting) > 0 {
-			t.Error("it is taken for stuck, though all was read")
+			t.Error("the connection counts as stuck, but the peer has read all data")
 		}
 	})
 }
 
-func TestAPeerThatNeverReadsIsGivenUp(t *testing.T) {
+func TestAPeerThatNeverReadsLosesItsConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		g, _ := deaf(t, time.Minute)
@@ -221,7 +219,7 @@ func TestAPeerThatNeverReadsIsGivenUp(t *testing.T) {
 		<-time.After(time.Minute)
 		synctest.Wait()
 		if _, err := g.Write([]byte("x")); err == nil {
-			t.Errorf("after %v more is taken", time.Since(began))
+			t.Errorf("after %v a write succeeds", time.Since(began))
 		}
 		g, _ = deaf(t, time.Minute)
 		much, taken := make([]byte, gatherMost), 0
@@ -231,31 +229,31 @@ func TestAPeerThatNeverReadsIsGivenUp(t *testing.T) {
 			taken += len(much)
 		}
 		if !errors.Is(err, errClogged) || taken > gatherLimit+4*gatherMost {
-			t.Errorf("%d bytes were taken: %v", taken, err)
+			t.Errorf("%d bytes were accepted: %v", taken, err)
 		}
 	})
 }
 
-func TestASlowPeerInThisProcessIsWaitedFor(t *testing.T) {
+func TestWritesWaitForASlowPeerInThisProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		g, peer := deaf(t, 0)
 		g.alone = 0
 		much := make([]byte, gatherMost+1)
 		time.AfterFunc(time.Hour, func() { _, _ = io.Copy(io.Discard, peer) })
-		for range 3 { // one is being written, one waits, and one has no room
+		for range 3 { // one is being written, one waits, and one finds no space
 			if _, err := g.Write(much); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
 		if took := time.Since(began); took != time.Hour {
-			t.Errorf("that took %v", took)
+			t.Errorf("the writes took %v", took)
 		}
 	})
 }
 
-func TestClosingWaitsForNobody(t *testing.T) {
+func TestClosingDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, _ := net.Pipe()
 		g := gathering(here, 0)
@@ -269,30 +267,30 @@ func TestClosingWaitsForNobody(t *testing.T) {
 			t.Errorf("closing took %v", took)
 		}
 		if _, err := g.Write([]byte("x")); err == nil {
-			t.Error("a closed connection takes more")
+			t.Error("a closed connection accepts a write")
 		}
-		_ = g.Close() // once more does nothing
+		_ = g.Close() // a second time does nothing
 	})
 }
 
-// Nobody closes a connection that came to nothing: what writes to it ends all the same.
-func TestNothingIsLeftOfAConnectionThatIsGivenUp(t *testing.T) {
+// The client does not close a connection that failed.
+func TestTheWriteGoroutineEndsWithTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, _ := net.Pipe()
 		g := gathering(here, 0)
-		synctest.Wait() // until somebody waits for what to write
+		synctest.Wait() // until the goroutine waits for data
 		g.giveUp(errLeft)
 		synctest.Wait()
 		select {
 		case <-g.ended:
 		default:
-			t.Error("it waits for more to write")
+			t.Error("the write goroutine still waits for data")
 			_ = g.Close()
 		}
 	})
 }
 
-func TestOneWhoSpeaksAloneWritesAsItComes(t *testing.T) {
+func TestASingleWriterIsNotDelayed(t *testing.T) {
 	here, there := net.Pipe()
 	g := gather(here, time.Minute)
 	defer g.Close()
@@ -308,12 +306,12 @@ func TestOneWhoSpeaksAloneWritesAsItComes(t *testing.T) {
 			got <- string(p[:n])
 		}
 	}()
-	for i := range 3 * aloneMost { // some of them are handed to the writer, to see
+	for i := range 3 * aloneMost { // the write goroutine writes some of them, as a trial
 		if _, err := fmt.Fprintf(g, "%d", i); err != nil {
 			t.Fatal(err)
 		}
 		if s := <-got; s != fmt.Sprint(i) {
-			t.Fatalf("%q came where %d was due", s, i)
+			t.Fatalf("%q came in place of %d", s, i)
 		}
 	}
 }

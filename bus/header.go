@@ -12,27 +12,25 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The bounds of what headers may say.
+// The limits of headers.
 const (
-	// MaxAttempt is the highest attempt that is believed.
+	// MaxAttempt is the highest attempt that is accepted.
 	MaxAttempt = 100
-	// MaxLeft is the longest time left that is believed.
+	// MaxLeft is the longest time left that is accepted.
 	MaxLeft = 24 * time.Hour
-	// MaxAcks is how many events one question may acknowledge; more go into a
-	// control request of their own.
+	// MaxAcks is how many events one event message may acknowledge; more go into a control
+	// request.
 	MaxAcks = 100
 	// MaxHooks is how many hooks one batch may have.
 	MaxHooks = 10_000
 
-	// maxHooksHeader keeps a batch's list, beside the other headers, inside
-	// the room that schema.MaxEvent leaves.
+	// maxHooksHeader bounds a batch's list of hooks, so that all headers fit beside a body of
+	// schema.MaxEvent bytes.
 	maxHooksHeader = 52 << 10
 )
 
-// Names of tools, sessions and agents can hold any bytes, header values can
-// not: escapeValue writes each control byte, each byte outside ASCII, each %
-// and a blank at either end as %XX in upper-case hex. What needs none of that,
-// nearly always, is returned as it is.
+// escapeValue writes control bytes, bytes outside ASCII, % and blanks at either end as %XX in
+// upper-case hex, because header values cannot hold them. Most values are returned unchanged.
 func escapeValue(s string) string {
 	n := 0
 	for i := range len(s) {
@@ -62,9 +60,8 @@ func special(s string, i int) bool {
 
 var errEscape = errors.New("a % without two hex digits; write a percent sign as %25")
 
-// unescapeValue is the inverse of escapeValue. It also reads lower-case hex,
-// needless escapes and raw bytes outside ASCII, as other libraries write them:
-// all peers judge by the decoded value.
+// unescapeValue is the inverse of escapeValue. It also accepts lower-case hex, needless escapes
+// and raw bytes outside ASCII, as other libraries write them. All peers compare decoded values.
 func unescapeValue(s string) (string, error) {
 	i := strings.IndexByte(s, '%')
 	if i < 0 {
@@ -90,8 +87,8 @@ func unescapeValue(s string) (string, error) {
 	return string(b), nil
 }
 
-// A reader reads the headers of one message. It remembers the first fault and
-// goes on, so that what can be known of a faulty message is known.
+// A reader reads the headers of one message. It remembers the first fault and continues, so
+// that the other fields of a malformed message are available.
 type reader struct {
 	header nats.Header
 	err    error
@@ -103,7 +100,7 @@ func (r *reader) fault(format string, args ...any) {
 	}
 }
 
-// raw returns the only value of a header, or "" if there is none.
+// raw returns the only value of a header; empty: the header is missing or faulty.
 func (r *reader) raw(key string, limit int) string {
 	values := r.header[key]
 	switch {
@@ -127,7 +124,7 @@ func (r *reader) required(key, what string) string {
 	return v
 }
 
-// text returns a name of somebody else's choice.
+// text returns the unescaped value of a header.
 func (r *reader) text(key string) string {
 	v, err := unescapeValue(r.raw(key, schema.MaxHeader))
 	if err != nil {
@@ -169,8 +166,8 @@ func (r *reader) left() time.Duration {
 	return 0
 }
 
-// trace is the place in a trace that the message comes from; nil: none. Nothing is
-// decided by it, so that junk there is no fault of the message.
+// trace returns the trace position of the message; nil: it has no valid one. An invalid one is
+// no fault of the message, because no decision depends on it.
 func (r *reader) trace() *trace.Context {
 	parent, state := r.header[schema.HeaderTraceparent], r.header[schema.HeaderTracestate]
 	switch {

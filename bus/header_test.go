@@ -30,7 +30,7 @@ func TestHeaderValues(t *testing.T) {
 	}
 }
 
-func TestUnescapeValueReadsWhatOthersWrite(t *testing.T) {
+func TestUnescapeValueReadsVariantsOfOtherClients(t *testing.T) {
 	for in, want := range map[string]string{"%2f": "/", "caf\xc3\xa9": "café", "%41": "A"} {
 		if got, err := unescapeValue(in); err != nil || got != want {
 			t.Errorf("unescapeValue(%q) = %q, %v; want %q", in, got, err, want)
@@ -61,7 +61,7 @@ func FuzzHeaderValue(f *testing.F) {
 	})
 }
 
-// overTheWire returns h as a reader sees it.
+// overTheWire returns h as the receiver of a message reads it.
 func overTheWire(t testing.TB, h nats.Header) nats.Header {
 	var b strings.Builder
 	b.WriteString("NATS/1.0\r\n")

@@ -16,35 +16,33 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// ErrRefused says that the bus does not take whoever connects for somebody who may. Every error
-// of [Connect] is one that is about credentials or certificates: a file that cannot be read,
-// credentials that expired or were revoked, a certificate that one side does not trust. Unlike
-// an outage it does not pass by itself.
+// ErrRefused means that the bus rejects the client's credentials or certificate, or the client
+// the server's. The errors of [Connect] wrap it if a file cannot be read, if credentials expired
+// or were revoked, or if one side does not trust a certificate. Trying again does not help.
 var ErrRefused = errors.New("the bus refuses this connection")
 
-// A refusal is an [ErrRefused] that says in its own words what is wrong.
+// A refusal is an [ErrRefused] with a message of its own.
 type refusal struct{ error }
 
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 func (r refusal) Unwrap() error        { return r.error }
 
-// inboxPrefix begins every inbox that is somebody's own; his public key follows.
+// inboxPrefix begins the inboxes of a user; the user's public key follows.
 const inboxPrefix = "_INBOX_"
 
-// InboxOf is what the inboxes of the user with the public key begin with, without the
-// dot behind it. Nobody else may listen there.
+// InboxOf returns the prefix of the inboxes of the user with the public key, without a final
+// dot. No other user may subscribe there.
 func InboxOf(key string) string { return inboxPrefix + key }
 
-// IsInbox reports whether an answer may be sent to subject. Whoever asks names the
-// subject of the answer, and the one who answers may publish more than he does: an
-// answer on the subject of a request would be a request, in the name of a broker.
+// IsInbox reports whether an answer may be sent to subject. The requester names that subject,
+// and the responder may publish to more subjects than the requester. An answer to the subject
+// of a request would therefore be a request in the name of a broker.
 //
-// Nobody can tell whose inbox it is: a message does not say who sent it. What keeps
-// answers from being sent to somebody else's is that his are told to brokers alone,
-// and cannot be guessed.
+// IsInbox cannot check whose inbox it is, because a message does not name its sender. Only
+// brokers learn the subjects of a user's inboxes, and they cannot be guessed.
 func IsInbox(subject string) bool {
-	// The last two are what the server makes of an inbox between accounts and between
-	// clusters; it takes no request that says so itself.
+	// The last two are the forms of an inbox between accounts and between clusters. The server
+	// rejects requests that name them.
 	for _, prefix := range []string{"_INBOX.", inboxPrefix, "_R_.", "_GR_."} {
 		if strings.HasPrefix(subject, prefix) {
 			return true
@@ -53,8 +51,8 @@ func IsInbox(subject string) bool {
 	return false
 }
 
-// InboxName is the part of an inbox's subject that all inboxes of a user begin with, or where
-// nobody has to say who he is those of a connection.
+// InboxName returns the part of an inbox's subject that is common to all inboxes of a user, or
+// of a connection if clients do not identify themselves.
 func InboxName(subject string) string {
 	name, rest, _ := strings.Cut(subject, ".")
 	if strings.HasPrefix(name, inboxPrefix) && len(name) > len(inboxPrefix) {
@@ -64,8 +62,8 @@ func InboxName(subject string) string {
 	return name + "." + of
 }
 
-// InboxKey is the public key of the user whose inboxes have a name as of [InboxName]; empty:
-// the name is that of a connection.
+// InboxKey returns the public key in a name of [InboxName]; empty: the name is that of a
+// connection.
 func InboxKey(name string) string {
 	key, _ := strings.CutPrefix(name, inboxPrefix)
 	if key == name {
@@ -74,12 +72,11 @@ func InboxKey(name string) string {
 	return key
 }
 
-// MaxCreds bounds a credentials file, and the line by which a client with it connects. Servers take
-// lines of 4 KiB where they are not told otherwise, into which those of a host with more than a dozen
-// agents do not fit.
+// MaxCreds bounds a credentials file, and the CONNECT line of a client that uses it. The default
+// of servers is 4 KiB, which is too short for the credentials of a host with more than a dozen agents.
 const MaxCreds = 256 << 10
 
-// claims are what is read of a user's credentials. Only the server checks them.
+// claims are the parts of a user's credentials that the client reads. Only the server checks them.
 type claims struct {
 	Key     string `json:"sub"`
 	Name    string `json:"name"`
@@ -91,12 +88,12 @@ type claims struct {
 	} `json:"nats"`
 }
 
-// subjects are those that a user may use.
+// subjects are the subjects that a user may use.
 type subjects struct {
 	Allow []string `json:"allow"`
 }
 
-// readClaims reads whose credentials are in a file.
+// readClaims reads the claims in a credentials file.
 func readClaims(file string) (claims, error) {
 	var c claims
 	info, err := os.Stat(file)
@@ -125,8 +122,8 @@ func readClaims(file string) (claims, error) {
 	return c, nil
 }
 
-// CredsTimes are when the credentials in a file were made and when they expire; zero: never,
-// or no file is named.
+// CredsTimes returns when the credentials in a file were made and when they expire; zero: never,
+// or file is empty.
 func CredsTimes(file string) (made, end time.Time, err error) {
 	if file == "" {
 		return made, end, nil
@@ -138,8 +135,8 @@ func CredsTimes(file string) (made, end time.Time, err error) {
 	return time.Unix(c.Issued, 0), time.Unix(c.Expires, 0), nil
 }
 
-// CredsAgent is the first of the agents that the credentials in a file are for; empty: they name
-// none, or cannot be read.
+// CredsAgent returns the first agent of the credentials in a file; empty: they name no agent, or
+// cannot be read.
 func CredsAgent(file string) string {
 	if file == "" {
 		return ""
@@ -171,8 +168,8 @@ func parseClaims(token string) (c claims, err error) {
 	return c, err
 }
 
-// inbox is the user's own inbox, if he may listen there; empty: the usual ones.
-// Credentials of a NATS deployment that others set up may know nothing of it.
+// inbox returns the prefix of the user's own inboxes if the user may subscribe there; empty: use
+// the default. Credentials of other NATS deployments may not permit it.
 func (c *claims) inbox() string {
 	if own := InboxOf(c.Key); slices.Contains(c.NATS.Subscribe.Allow, own+".>") {
 		return own
@@ -180,7 +177,7 @@ func (c *claims) inbox() string {
 	return ""
 }
 
-// identify are the options that say who connects.
+// identify returns the options with the client's credentials.
 func (o *Options) identify() ([]nats.Option, error) {
 	var opts []nats.Option
 	if o.Creds != "" {
@@ -202,10 +199,10 @@ func (o *Options) identify() ([]nats.Option, error) {
 	return opts, nil
 }
 
-// refused is what to say where the bus does not take the connection for somebody
-// who may; nil: it was something else.
-func (o *Options) refused(err error, where string) error {
-	if !unwelcome(err) {
+// rejected returns the error for a connection whose credentials the bus rejects; nil: err has
+// another cause.
+func (o *Options) rejected(err error, where string) error {
+	if !isRejection(err) {
 		return nil
 	}
 	role := o.Role
@@ -228,16 +225,15 @@ func (o *Options) refused(err error, where string) error {
 		ErrRefused, where, o.Creds, clock, role, err)
 }
 
-// unwelcome reports whether the bus refuses whoever connects. While a connection is
-// being made the client library knows the error of one of these refusals only, and
-// hands on the words of the others.
-func unwelcome(err error) bool {
-	said := strings.ToLower(err.Error())
-	return errors.Is(err, nats.ErrAuthorization) || strings.Contains(said, nats.AUTHENTICATION_EXPIRED_ERR) || strings.Contains(said, nats.AUTHENTICATION_REVOKED_ERR)
+// isRejection reports whether the bus rejects the client's credentials. During a connect the
+// client library has a sentinel for one such error only, and passes the text of the others.
+func isRejection(err error) bool {
+	text := strings.ToLower(err.Error())
+	return errors.Is(err, nats.ErrAuthorization) || strings.Contains(text, nats.AUTHENTICATION_EXPIRED_ERR) || strings.Contains(text, nats.AUTHENTICATION_REVOKED_ERR)
 }
 
-// MayAsk reports whether the credentials in a file let an agent of a name ask about its
-// events. Those that are for no agent at all, and those that cannot be read, do not say: true.
+// MayAsk reports whether the credentials in a file allow events of the agent. It is true for
+// credentials that name no agent, and for those that cannot be read.
 func MayAsk(file, agent string) bool {
 	c, err := readClaims(file)
 	name, terr := Token(agent)

@@ -6,20 +6,19 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// An Outlet publishes on a connection of [Connect]. The client writes a message
-// down under its own lock, wakes a goroutine, and that one brings it to the
-// connection, which gathers what is written once more. An Outlet puts it there at
-// once, unless something of the client's own has to come before it: the order is
-// as if the client published it, and a flush of the client covers it.
+// An Outlet publishes on a connection of [Connect] faster than the client, which buffers a
+// message under its lock and wakes a goroutine that writes it to the connection. An Outlet
+// writes to the connection at once, unless the client has unwritten data: order and the effect
+// of a flush stay those of the client's own Publish.
 //
-// On any other connection, and while that one is not made, it is the client's own
-// Publish. It is safe for many goroutines.
+// On another connection, and during a reconnect, it uses the client's Publish. It is safe for
+// concurrent use.
 type Outlet struct {
 	nc   *nats.Conn
 	last *lastGathered // nil: it is another connection
 }
 
-// NewOutlet is the outlet of nc.
+// NewOutlet returns the outlet of nc.
 func NewOutlet(nc *nats.Conn) *Outlet {
 	o := &Outlet{nc: nc}
 	if d, ok := nc.Opts.CustomDialer.(*gatheringDialer); ok {
@@ -31,32 +30,32 @@ func NewOutlet(nc *nats.Conn) *Outlet {
 	return o
 }
 
-// Publish publishes m. A nil error does not say that anybody has it.
+// Publish publishes m. As with the client's Publish, nil does not mean that m was received.
 func (o *Outlet) Publish(m *Message) error {
 	if o.last != nil {
-		// First the connection, then the status: whichever is connected by then is at
-		// least as new, and one that is older is closed and takes nothing.
+		// Load the connection before the status: the connection is then not newer than the status
+		// shows, and writing to a replaced one fails.
 		g := o.last.conn.Load()
 		if g != nil && o.nc.Status() == nats.CONNECTED && idle(o.nc) && m.fits(o.nc) && g.publish(m) == nil {
 			return nil
 		}
 	}
-	return o.nc.PublishMsg(m.Msg()) // it says what is wrong, if anything is
+	return o.nc.PublishMsg(m.Msg()) // returns the error, if there is one
 }
 
-// idle reports whether nc has handed on all that it was given.
+// idle reports whether nc has written all of its data to the connection.
 func idle(nc *nats.Conn) bool {
 	n, err := nc.Buffered()
 	return n == 0 && err == nil
 }
 
-// fits reports whether the server of nc takes a message like m.
+// fits reports whether the server of nc accepts a message of this size.
 func (m *Message) fits(nc *nats.Conn) bool {
 	return int64(len(m.Header)+len(m.Data)) <= nc.MaxPayload() && (len(m.Header) == 0 || nc.HeadersSupported()) &&
 		m.Subject != "" && !breaks(m.Subject) && !breaks(m.Reply)
 }
 
-// breaks reports whether a subject may end before its end.
+// breaks reports whether a subject contains a byte that would end it early.
 func breaks(subject string) bool {
 	for i := range len(subject) {
 		if subject[i] <= ' ' {
@@ -66,7 +65,7 @@ func breaks(subject string) bool {
 	return false
 }
 
-// write appends m as it is sent to a server.
+// write appends m in the NATS protocol.
 func (m *Message) write(b []byte) []byte {
 	begin, size := "PUB ", len(m.Data)
 	if len(m.Header) > 0 {

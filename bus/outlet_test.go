@@ -18,7 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// outlets are connections of every kind to one server.
+// outlets returns connections of each kind to one server.
 func outlets(t *testing.T) map[string]*nats.Conn {
 	t.Helper()
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
@@ -32,7 +32,7 @@ func outlets(t *testing.T) map[string]*nats.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(foreign.Close)
-	return map[string]*nats.Conn{"in this process": bustest.Connect(t, s, "here"), "over the network": far, "of somebody else": foreign}
+	return map[string]*nats.Conn{"in this process": bustest.Connect(t, s, "here"), "over the network": far, "made without bus.Connect": foreign}
 }
 
 // heard returns the next message of sub.
@@ -65,22 +65,22 @@ func listening(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 	return sub
 }
 
-// TestAnOutletSaysWhatTheClientSays holds messages of an outlet to those that the
-// client itself publishes, and their faults to its faults.
-func TestAnOutletSaysWhatTheClientSays(t *testing.T) {
+// TestAnOutletPublishesAsTheClientDoes compares messages and errors of an outlet with those of
+// the client.
+func TestAnOutletPublishesAsTheClientDoes(t *testing.T) {
 	var e bus.Envelope
 	r := schema.Routing{Event: schema.PreToolUse, Agent: "a", ID: "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", Tool: "Bash ü\r\n", Session: " s"}
 	body := []byte(strings.Repeat("\r\n{}", 5000))
 	messages := map[string]*bus.Message{
-		"nothing but a subject": {Subject: "some.thing"},
-		"an answer":             {Subject: "some.thing", Data: []byte("{}")},
-		"a question":            {Subject: "some.thing", Reply: "back.here", Data: body},
-		"headers":               e.Event("some.thing", r, 2, 1500*time.Millisecond, []string{r.ID}, body),
-		"headers and no body":   new(bus.Envelope).Batch("some.thing", &schema.Batch{Routing: r, Hooks: []int{1, 2}, Fabric: "f\r\nx"}),
-		"no subject":            {Data: body},
-		"a subject that ends":   {Subject: "some thing", Data: body},
-		"a reply that ends":     {Subject: "some.thing", Reply: "back\r\nPUB x 0\r\n", Data: body},
-		"too much":              {Subject: "some.thing", Data: make([]byte, schema.MaxPayload+1)},
+		"only a subject":         {Subject: "some.thing"},
+		"an answer":              {Subject: "some.thing", Data: []byte("{}")},
+		"a request":              {Subject: "some.thing", Reply: "back.here", Data: body},
+		"headers":                e.Event("some.thing", r, 2, 1500*time.Millisecond, []string{r.ID}, body),
+		"headers and no body":    new(bus.Envelope).Batch("some.thing", &schema.Batch{Routing: r, Hooks: []int{1, 2}, Fabric: "f\r\nx"}),
+		"no subject":             {Data: body},
+		"a subject with a blank": {Subject: "some thing", Data: body},
+		"a reply with a command": {Subject: "some.thing", Reply: "back\r\nPUB x 0\r\n", Data: body},
+		"too much":               {Subject: "some.thing", Data: make([]byte, schema.MaxPayload+1)},
 	}
 	for kind, nc := range outlets(t) {
 		sub, out := listening(t, nc, "some.*"), bus.NewOutlet(nc)
@@ -88,21 +88,21 @@ func TestAnOutletSaysWhatTheClientSays(t *testing.T) {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				wantErr, gotErr := nc.PublishMsg(m.Msg()), out.Publish(m)
 				if !errors.Is(gotErr, wantErr) {
-					t.Fatalf("it fails with %v and the client with %v", gotErr, wantErr)
+					t.Fatalf("the outlet fails with %v and the client with %v", gotErr, wantErr)
 				}
 				if wantErr != nil {
 					return
 				}
 				want, got := heard(t, sub), heard(t, sub)
 				if d := cmp.Diff(want, got, cmpopts.IgnoreFields(nats.Msg{}, "Sub"), cmpopts.IgnoreUnexported(nats.Msg{})); d != "" {
-					t.Errorf("another message comes (-client +outlet):\n%s", d)
+					t.Errorf("another message arrives (-client +outlet):\n%s", d)
 				}
 			})
 		}
 	}
 }
 
-func TestAFlushCoversWhatAnOutletSaid(t *testing.T) {
+func TestAFlushCoversMessagesOfAnOutlet(t *testing.T) {
 	for kind, nc := range outlets(t) {
 		t.Run(kind, func(t *testing.T) {
 			const some = 500
@@ -114,18 +114,18 @@ func TestAFlushCoversWhatAnOutletSaid(t *testing.T) {
 			}
 			flush(t, nc)
 			if n, _, err := sub.Pending(); n != some || err != nil {
-				t.Errorf("%d of %d messages came before the flush was over: %v", n, some, err)
+				t.Errorf("%d of %d messages arrived before the flush ended: %v", n, some, err)
 			}
 			for i := range some {
 				if m := heard(t, sub); string(m.Data) != fmt.Sprint(i) {
-					t.Fatalf("%s comes where %d is due", m.Data, i)
+					t.Fatalf("%s comes in place of %d", m.Data, i)
 				}
 			}
 		})
 	}
 }
 
-func TestAnOutletFollowsItsConnection(t *testing.T) {
+func TestAnOutletSurvivesAReconnect(t *testing.T) {
 	for kind, nc := range outlets(t) {
 		t.Run(kind, func(t *testing.T) {
 			sub, out := listening(t, nc, "some.thing"), bus.NewOutlet(nc)
@@ -140,7 +140,7 @@ func TestAnOutletFollowsItsConnection(t *testing.T) {
 					t.Fatal(err)
 				}
 				if m := heard(t, sub); string(m.Data) != fmt.Sprint(i) {
-					t.Fatalf("%s comes where %d is due", m.Data, i)
+					t.Fatalf("%s comes in place of %d", m.Data, i)
 				}
 			}
 			nc.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// unreached says why there is no connection, and what to do about it.
+// unreached returns the error for a connection that could not be made, with advice.
 func (o *Options) unreached(err error) error {
 	if advice := o.advice(err); advice != "" {
 		return refusal{fmt.Errorf("cannot connect to NATS at %s: %w; %s", o.where(), err, advice)}
@@ -19,11 +19,11 @@ func (o *Options) unreached(err error) error {
 	return fmt.Errorf("cannot connect to NATS at %s: %w; start a broker there, or name another server", o.where(), err)
 }
 
-// refusal is what to say where a connection is refused, because of credentials or of
-// certificates; nil: it was something else.
+// refusal returns the error for a connection that fails because of credentials or certificates;
+// nil: err has another cause.
 func (o *Options) refusal(err error) error {
-	if refused := o.refused(err, o.where()); refused != nil {
-		return refused
+	if rejected := o.rejected(err, o.where()); rejected != nil {
+		return rejected
 	}
 	if refused := o.unreached(err); errors.Is(refused, ErrRefused) {
 		return refused
@@ -31,8 +31,7 @@ func (o *Options) refusal(err error) error {
 	return nil
 }
 
-// advice is what to do about an error that has to do with certificates; empty: it
-// has not.
+// advice returns what to do about an error that certificates cause; empty: it has another cause.
 func (o *Options) advice(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "this machine does not trust the authority that signed the server's certificate; name that authority's certificate with --tls-ca or HOOKFABRIC_TLS_CA"
@@ -60,8 +59,8 @@ func (o *Options) advice(err error) string {
 	return ""
 }
 
-// refusesClient reports whether an error is that of a server that did not like the
-// client's certificate, or that there is none. It may hang up before it has said so.
+// refusesClient reports whether a server rejected the client's certificate, or requires one. The
+// server may close the connection before it sends the reason.
 func refusesClient(text string) bool {
 	for _, part := range []string{"tls: certificate required", "tls: bad certificate", "tls: unknown certificate authority", "closed by remote after TLS handshake"} {
 		if strings.Contains(text, part) {
@@ -71,7 +70,7 @@ func refusesClient(text string) bool {
 	return false
 }
 
-// hosts are the names that a certificate is for.
+// hosts returns the names in a certificate.
 func hosts(c *x509.Certificate) string {
 	all := c.DNSNames
 	for _, ip := range c.IPAddresses {
@@ -83,8 +82,8 @@ func hosts(c *x509.Certificate) string {
 	return strings.Join(all, ", ")
 }
 
-// secured are the options by which a client knows the server, and shows who it is.
-// The files are read at every attempt, so that renewed ones are used.
+// secured returns the TLS options. The files are read at every attempt, so that renewed ones
+// are used.
 func (o *Options) secured() []nats.Option {
 	if o.TLS.Empty() || o.InProcess != nil {
 		return nil

@@ -10,29 +10,28 @@ import (
 
 // The subjects that subscribers use.
 const (
-	// EventsWildcard is every question of every agent.
+	// EventsWildcard matches all events of all agents.
 	EventsWildcard = "hook.v1.event.*.*"
-	// BeatsWildcard is every beat of every worker.
+	// BeatsWildcard matches the heartbeats of all workers.
 	BeatsWildcard = "hook.v1.beat.*.*"
-	// ControlWildcard is every control request.
+	// ControlWildcard matches all control requests.
 	ControlWildcard = "hook.v1.ctl.*.*"
-	// FeedsWildcard is the record of every verdict.
+	// FeedsWildcard matches the records of all verdicts.
 	FeedsWildcard = "hook.v1.feed.*"
-	// RecordsWildcard is what all brokers write down of the feed.
+	// RecordsWildcard matches the records that brokers store.
 	RecordsWildcard = "hook.v1.record.*"
-	// ConfigChanged is where whoever changed the configuration says so, without a
-	// word of what it is now.
+	// ConfigChanged is the subject on which a change of the configuration is announced,
+	// without the new configuration.
 	ConfigChanged = "hook.v1.config"
-	// FeedOfAll is the record of what is about no agent in particular.
+	// FeedOfAll is the subject of records that belong to no single agent.
 	FeedOfAll = "hook.v1.feed._"
 )
 
-// AgainSuffix ends the subject of an event that is asked once more, because
-// the one who was asked went silent. It reaches every aggregator: in a queue
-// group the silent one could be met again.
+// AgainSuffix ends the subject of an event that is sent again because the aggregator did not
+// answer. It reaches every aggregator: a queue group could choose the silent one again.
 const AgainSuffix = ".again"
 
-// The queue groups: one member of each gets a message.
+// The queue groups. One member of each gets a message.
 const (
 	// QueueAggregators shares [EventsWildcard] among the aggregators.
 	QueueAggregators = "aggregators"
@@ -50,13 +49,13 @@ const (
 	replyPrefix   = "hook.v1.reply."
 )
 
-// nobody is the place of the agent in control subjects that are about none.
-const nobody = "_"
+// noAgent takes the place of the agent in control subjects that concern no single agent.
+const noAgent = "_"
 
 // maxVerb bounds a control verb.
 const maxVerb = 32
 
-// EventSubject is where agent asks about a moment of the kind t.
+// EventSubject returns the subject for events of type t of agent.
 func EventSubject(agent string, t schema.EventType) (string, error) {
 	t, err := schema.ParseEventType(string(t))
 	if err != nil {
@@ -69,8 +68,8 @@ func EventSubject(agent string, t schema.EventType) (string, error) {
 	return eventPrefix + tok + "." + string(t), nil
 }
 
-// ParseEventSubject returns who asks about what. Both are parts of subj, so
-// that an ordinary agent's name costs no allocation.
+// ParseEventSubject returns the agent and the event type. Both are parts of subj, so that the
+// name of an ordinary agent costs no allocation.
 func ParseEventSubject(subj string) (agent string, t schema.EventType, err error) {
 	tok, event, err := split2(subj, eventPrefix, "hook.v1.event.<agent>.<event>")
 	if err != nil {
@@ -85,13 +84,13 @@ func ParseEventSubject(subj string) (agent string, t schema.EventType, err error
 	return agent, t, nil
 }
 
-// RunSubject is where one worker of a pool takes batches.
+// RunSubject returns the subject for batches to one worker of a pool.
 func RunSubject(pool, worker string) (string, error) {
 	return poolSubject(runPrefix, pool, worker)
 }
 
-// FirstContactSubject is where any worker of a pool takes a batch, in the
-// queue group [QueueWorkers]: for pools of which no beat was heard yet.
+// FirstContactSubject returns the subject for batches to any worker of a pool, in the queue
+// group [QueueWorkers]. It is used before the first heartbeat of the pool.
 func FirstContactSubject(pool string) (string, error) {
 	tok, err := Token(pool)
 	if err != nil {
@@ -100,21 +99,20 @@ func FirstContactSubject(pool string) (string, error) {
 	return runPrefix + tok, nil
 }
 
-// Replies is where one broker hears workers' answers to its batches, without the last
-// token, which is a batch's. It is no inbox ([IsInbox]): workers know the one of their
-// batches, and could have a broker answer something else in the place of a worker.
+// Replies returns the prefix of the subjects for answers to one broker's batches; the last token
+// is that of a batch. It is no inbox ([IsInbox]): workers know the subject of their batches, and
+// must not be able to make a broker send another answer to it.
 func Replies() string { return replyPrefix + rand.Text() + "." }
 
-// IsReply reports whether a batch may be answered on subject: no broker sends
-// anything else there.
+// IsReply reports whether a worker may answer a batch on subject. Brokers send nothing there.
 func IsReply(subject string) bool { return strings.HasPrefix(subject, replyPrefix) || IsInbox(subject) }
 
-// BeatSubject is where one worker of a pool says how it is.
+// BeatSubject returns the subject for the heartbeats of one worker of a pool.
 func BeatSubject(pool, worker string) (string, error) {
 	return poolSubject(beatPrefix, pool, worker)
 }
 
-// ParseBeatSubject returns whose beat was published on subj.
+// ParseBeatSubject returns the pool and the worker of a heartbeat's subject.
 func ParseBeatSubject(subj string) (pool, worker string, err error) {
 	p, w, err := split2(subj, beatPrefix, "hook.v1.beat.<pool>.<worker>")
 	if err != nil {
@@ -129,13 +127,13 @@ func ParseBeatSubject(subj string) (pool, worker string, err error) {
 	return pool, worker, nil
 }
 
-// ControlSubject is where brokers take the control request verb about agent.
-// An empty agent is a request that is about no agent in particular.
+// ControlSubject returns the subject for the control request verb about agent; an empty agent
+// means no single agent.
 func ControlSubject(verb, agent string) (string, error) {
 	if err := checkVerb(verb); err != nil {
 		return "", err
 	}
-	tok := nobody
+	tok := noAgent
 	if agent != "" {
 		var err error
 		if tok, err = Token(agent); err != nil {
@@ -145,11 +143,11 @@ func ControlSubject(verb, agent string) (string, error) {
 	return controlPrefix + verb + "." + tok, nil
 }
 
-// ControlVerb is every control request of a verb.
+// ControlVerb returns the subject that matches all control requests of a verb.
 func ControlVerb(verb string) string { return controlPrefix + verb + ".*" }
 
-// ParseControlSubject returns what is requested, and about whom; an empty
-// agent is nobody in particular. Whether the verb exists is for its servers.
+// ParseControlSubject returns the verb and the agent; an empty agent means no single agent.
+// It does not check that the verb exists.
 func ParseControlSubject(subj string) (verb, agent string, err error) {
 	verb, tok, err := split2(subj, controlPrefix, "hook.v1.ctl.<verb>.<agent or _>")
 	if err != nil {
@@ -158,7 +156,7 @@ func ParseControlSubject(subj string) (verb, agent string, err error) {
 	if err := checkVerb(verb); err != nil {
 		return "", "", fmt.Errorf("subject %q: %w", subj, err)
 	}
-	if tok == nobody {
+	if tok == noAgent {
 		return verb, "", nil
 	}
 	if agent, err = ParseToken(tok); err != nil {
@@ -167,7 +165,7 @@ func ParseControlSubject(subj string) (verb, agent string, err error) {
 	return verb, agent, nil
 }
 
-// FeedSubject is where the records of an agent's verdicts are published.
+// FeedSubject returns the subject for the records of an agent's verdicts.
 func FeedSubject(agent string) (string, error) {
 	tok, err := Token(agent)
 	if err != nil {
@@ -176,7 +174,7 @@ func FeedSubject(agent string) (string, error) {
 	return feedPrefix + tok, nil
 }
 
-// RecordSubject is where a broker publishes what is written down of its verdicts.
+// RecordSubject returns the subject for the records that a broker stores.
 func RecordSubject(broker string) (string, error) {
 	tok, err := Token(broker)
 	if err != nil {
@@ -185,7 +183,7 @@ func RecordSubject(broker string) (string, error) {
 	return recordPrefix + tok, nil
 }
 
-// ParseRecordSubject returns whose records were published on subj.
+// ParseRecordSubject returns the broker of a record's subject.
 func ParseRecordSubject(subj string) (broker string, err error) {
 	tok, ok := strings.CutPrefix(subj, recordPrefix)
 	if !ok {

@@ -45,7 +45,7 @@ func TestParseEventSubjectRefuses(t *testing.T) {
 		"an empty agent":           "hook.v1.event..PreToolUse",
 		"one token too many":       "hook.v1.event.a.PreToolUse.x",
 		"an unknown event":         "hook.v1.event.a.pretooluse",
-		"nobody as the agent":      "hook.v1.event._.PreToolUse",
+		"no agent":                 "hook.v1.event._.PreToolUse",
 		"a non-canonical agent":    "hook.v1.event.=41.PreToolUse",
 		"an agent that is a blank": "hook.v1.event. .PreToolUse",
 	} {
@@ -166,7 +166,7 @@ func BenchmarkEventSubject(b *testing.B) {
 	}
 }
 
-func TestAnswersGoToInboxesAndWorkersRepliesElsewhere(t *testing.T) {
+func TestAnswersGoToInboxesAndRepliesOfWorkersDoNot(t *testing.T) {
 	for subject, is := range map[string]bool{
 		"_INBOX.x.y": true, InboxOf("UKEY") + ".x": true, "_R_.x": true, "_GR_.x": true,
 		"": false, "_INBOX": false, "_INBOXES.x": false, "hook.v1.ctl.inject.a": false, "$KV.hook_config.current": false, Replies() + "1": false,
@@ -181,6 +181,6 @@ func TestAnswersGoToInboxesAndWorkersRepliesElsewhere(t *testing.T) {
 		}
 	}
 	if one, other := Replies(), Replies(); one == other {
-		t.Error("two brokers hear the same replies")
+		t.Error("two brokers have the same reply subject")
 	}
 }

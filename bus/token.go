@@ -8,18 +8,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// lone is the token that control subjects use for "no agent", so an id that
-// is just an underscore must look different.
+// lone is the token of control subjects for "no agent", so the id "_" needs another token.
 const lone = "=5F"
 
 var errEmptyID = errors.New("the name of an agent, pool, worker or producer is empty; use at least one character")
 
-// Token returns id as one token of a subject or a key. Letters, digits, `_`
-// and `-` stay as they are, every other byte becomes `=XX` in upper-case hex,
-// and an id that is a lone `_` becomes `=5F`. What counts against the limit of
-// [schema.MaxToken] characters is the token, escapes included: an id of plain
-// characters may therefore be as long as the token. Different ids have
-// different tokens, and [ParseToken] returns the id.
+// Token returns id as one token of a subject or a key. Letters, digits, `_` and `-` stay as they
+// are, every other byte becomes `=XX` in upper-case hex, and the id `_` becomes `=5F`. The limit
+// of [schema.MaxToken] characters holds for the token with its escapes. Different ids have
+// different tokens, and [ParseToken] is the inverse.
 func Token(id string) (string, error) {
 	if id == "" {
 		return "", errEmptyID
@@ -59,8 +56,8 @@ func escape(id string, escapes int) string {
 	return b.String()
 }
 
-// ParseToken returns the id whose token is tok. It is strict: only what
-// [Token] makes is accepted, so that one id never has two subjects.
+// ParseToken returns the id of a token. It accepts only tokens of [Token], so that one id never
+// has two subjects.
 func ParseToken(tok string) (string, error) {
 	switch {
 	case tok == "":

@@ -49,7 +49,7 @@ func TestTokenRefuses(t *testing.T) {
 func TestParseTokenRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ tok, want string }{
 		"nothing":                            {"", "is empty"},
-		"the place of nobody":                {"_", "=5F"},
+		"the token for no agent":             {"_", "=5F"},
 		"lower-case hex":                     {"a=2e", "upper-case"},
 		"a cut escape":                       {"a=2", "faulty escape"},
 		"an escape without digits":           {"=", "faulty escape"},
@@ -76,7 +76,7 @@ func TestTokenProperties(t *testing.T) {
 	})
 }
 
-// checkToken holds the laws of Token for two ids.
+// checkToken checks the laws of Token for two ids.
 func checkToken(t interface{ Fatalf(string, ...any) }, a, b string) {
 	ta, err := Token(a)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// InTrace is log for lines about what has that place in a trace: they say which trace
-// that is, so that whoever reads one finds the other. Where none is kept it is log as it is.
+// InTrace returns log with the id of the trace, so that a reader finds the trace from a line.
+// Without a trace it returns log itself.
 func InTrace(log *slog.Logger, at *trace.Context) *slog.Logger {
 	if id := at.ID(); id != "" {
 		return log.With("trace_id", id)

@@ -15,9 +15,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server"
 )
 
-// Who knows another server goes there when nothing comes from its own one any more,
-// although the connection is open. Who knows none stays: there is nothing to gain.
-func TestAServerThatStandsStillIsLeftForAnother(t *testing.T) {
+// A client that knows another server leaves one that hangs with its connection open. A client
+// with one server stays, because it gains nothing by leaving.
+func TestAClientLeavesAHangingServerForAnother(t *testing.T) {
 	wires := map[string]*bustest.Wire{}
 	var urls []string
 	for range 2 {
@@ -43,10 +43,10 @@ func TestAServerThatStandsStillIsLeftForAnother(t *testing.T) {
 				t.Fatalf("connected: %t", got)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatal("it stays with a server that stands still")
+			t.Fatal("the client stays with a hanging server")
 		}
 	}
-	// Those that stay look a moment before the one that goes.
+	// The clients that stay check a moment before the one that leaves.
 	stay := []*nats.Conn{connect(bus.Options{URL: urls[0]}), connect(bus.Options{URL: urls[1]})}
 	goes := connect(bus.Options{URL: strings.Join(urls, ","), OnState: func(c bool) { states <- c }, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	next(true)
@@ -55,11 +55,11 @@ func TestAServerThatStandsStillIsLeftForAnother(t *testing.T) {
 	held := time.Now()
 	next(false)
 	if after := time.Since(held); after < 2*time.Second {
-		t.Errorf("it was left after %v already", after)
+		t.Errorf("the client left after only %v", after)
 	}
 	next(true)
 	if goes.ConnectedAddr() == left {
-		t.Errorf("it is connected to %s again", left)
+		t.Errorf("the client is connected to %s again", left)
 	}
 	flush(t, goes)
 	if !strings.Contains(log.String(), "did not answer for") {
@@ -69,7 +69,7 @@ func TestAServerThatStandsStillIsLeftForAnother(t *testing.T) {
 	for _, nc := range stay {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		if err := nc.FlushWithContext(ctx); err != nil || nc.Stats().Reconnects > 0 {
-			t.Errorf("who knew no other server did not stay: %v, connected again %d times", err, nc.Stats().Reconnects)
+			t.Errorf("a client with one server did not stay: %v, %d reconnects", err, nc.Stats().Reconnects)
 		}
 		cancel()
 	}

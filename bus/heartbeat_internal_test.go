@@ -13,11 +13,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A mumbler is a server that greets a client and answers nothing after that; a busy one has
-// other things to send.
-type mumbler struct{ busy bool }
+// A silentServer greets a client and then answers nothing. A busy one still sends other data.
+type silentServer struct{ busy bool }
 
-func (m mumbler) InProcessConn() (net.Conn, error) {
+func (s silentServer) InProcessConn() (net.Conn, error) {
 	here, there := net.Pipe()
 	go func() {
 		defer there.Close()
@@ -30,7 +29,7 @@ func (m mumbler) InProcessConn() (net.Conn, error) {
 		}
 		ended := make(chan struct{})
 		go func() {
-			for m.busy {
+			for s.busy {
 				select {
 				case <-time.After(time.Second):
 					fmt.Fprint(there, "+OK\r\n")
@@ -45,18 +44,18 @@ func (m mumbler) InProcessConn() (net.Conn, error) {
 	return here, nil
 }
 
-func TestAServerThatSendsOtherThingsIsNotSilent(t *testing.T) {
-	for name, busy := range map[string]bool{"it has other things to send": true, "it sends nothing": false} {
+func TestAServerThatSendsOtherDataIsNotSilent(t *testing.T) {
+	for name, busy := range map[string]bool{"it sends other data": true, "it sends nothing": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &gatheringServer{server: mumbler{busy}}
+				s := &gatheringServer{server: silentServer{busy}}
 				nc, err := nats.Connect("", nats.InProcessServer(s), nats.NoReconnect())
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer nc.Close()
-				p := pulse{nc: nc, last: &s.last}
-				if p.silent(s.last.conn.Load()) == busy {
+				h := heartbeat{nc: nc, last: &s.last}
+				if h.isSilent(s.last.conn.Load()) == busy {
 					t.Errorf("silent: %v", !busy)
 				}
 			})
