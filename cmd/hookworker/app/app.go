@@ -37,8 +37,7 @@ type options struct {
 	tls                      certs.Files
 }
 
-// Main runs the worker's command line until it is done or ctx ends, and
-// returns the exit code.
+// Main runs the worker's command line until it ends or ctx ends, and returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var opt options
 	c := &cobra.Command{
@@ -65,7 +64,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return program.Run(ctx, c, args, stdin, program.Terminal(stdout), stderr)
 }
 
-// check refuses what could never run a hook.
+// check rejects options with which no hook could run.
 func (o *options) check() error {
 	if o.concurrency < 1 {
 		return program.UsageError("--concurrency is %d; it must be at least 1", o.concurrency)
@@ -90,8 +89,8 @@ func (o *options) check() error {
 	return nil
 }
 
-// crowd is how many batches at once the worker takes more than one processor for: hooks may
-// have much to compute.
+// crowd is the number of concurrent batches from which the worker uses all processors. It is low,
+// because hooks may compute a lot.
 const crowd = 2
 
 func run(c *cobra.Command, opt *options) (err error) {
@@ -152,9 +151,9 @@ func run(c *cobra.Command, opt *options) (err error) {
 	return err
 }
 
-// notServing says that these credentials are not those of a worker of these pools; nil: what
-// the bus does not permit is something else, such as a reply to somebody who lies about
-// where. Such a worker would stand there, and never be asked.
+// notServing returns an error if the credentials do not permit to serve the pools, because such a
+// worker would never receive a batch; nil: the bus denied another operation, such as a reply to a
+// forged address.
 func (o *options) notServing(err error) error {
 	if !strings.Contains(err.Error(), "Violation for Subscription to") {
 		return nil

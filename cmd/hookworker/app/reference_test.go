@@ -11,8 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheDocumentNamesEveryFlag holds the table of flags in workers/README.md to the program.
-func TestTheDocumentNamesEveryFlag(t *testing.T) {
+func TestTheREADMEListsEveryFlagOfHookworker(t *testing.T) {
 	var help bytes.Buffer
 	if code := Main(t.Context(), []string{"--help"}, strings.NewReader(""), &help, &help); code != 0 {
 		t.Fatalf("--help exits with %d: %s", code, &help)

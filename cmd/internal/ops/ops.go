@@ -23,15 +23,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// Registry is a metrics registry with the process's own facts.
+// Registry returns a registry with metrics of the process and of Go.
 func Registry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
 }
 
-// Tracing starts what the environment asks for of traces, nil being nothing, and counts
-// what becomes of its spans; whatever starts after it ends before it.
+// Tracing starts the tracing that the environment configures, and registers counters of spans; nil:
+// tracing is off. It stops after all parts that are pushed on stack later.
 func Tracing(service string, reg prometheus.Registerer, log *slog.Logger, stack *program.Stack) *trace.Tracer {
 	spans := otlp.FromEnvironment(service, log)
 	counter := func(name, help string, count func() uint64) prometheus.Collector {
@@ -46,25 +46,23 @@ func Tracing(service string, reg prometheus.Registerer, log *slog.Logger, stack 
 	return spans.Tracer()
 }
 
-// Options say where operators find a process, and what they find.
+// Options configure Serve.
 type Options struct {
-	// Addr is HOST:PORT. One that other machines can reach is served with TLS, one on
-	// loopback without.
+	// Addr is HOST:PORT. Beyond loopback it is served with TLS.
 	Addr string
-	// TLS is the certificate for that.
+	// TLS is the certificate, unused on loopback.
 	TLS certs.Files
-	// ClientCA is a file of authorities: who asks must show a certificate of one of them.
-	// Empty: nobody has to show one.
+	// ClientCA is a CA bundle that verifies clients; empty: clients need no certificate.
 	ClientCA string
 	// Registry has the metrics.
 	Registry *prometheus.Registry
-	// Ready is what /readyz says: nil, or what is missing.
+	// Ready returns nil if the process is ready, otherwise what is missing. /readyz returns it.
 	Ready func() error
-	// Logger hears of certificates that change; nil is silence.
+	// Logger logs renewed certificates; nil: no log.
 	Logger *slog.Logger
 }
 
-// listen returns what to serve on, and the scheme of its URLs.
+// listen returns the listener, and the scheme of its URLs.
 func (o *Options) listen() (ln net.Listener, scheme string, err error) {
 	encrypted, err := program.Secured(o.Addr, o.TLS.Shows())
 	if err != nil {
@@ -91,8 +89,7 @@ func (o *Options) listen() (ln net.Listener, scheme string, err error) {
 	return ln, "http", nil
 }
 
-// Serve serves /healthz, /readyz and /metrics until stopped. It returns the URL
-// where that is.
+// Serve serves /healthz, /readyz and /metrics until stack stops it. It returns their base URL.
 func Serve(o Options, stack *program.Stack) (string, error) {
 	ln, scheme, err := o.listen()
 	if err != nil {
@@ -100,13 +97,13 @@ func Serve(o Options, stack *program.Stack) (string, error) {
 	}
 	o.Registry.MustRegister(readiness(o.Ready))
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "alive\n") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { respond(w, http.StatusOK, "alive\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := o.Ready(); err != nil {
-			say(w, http.StatusServiceUnavailable, err.Error()+"\n")
+			respond(w, http.StatusServiceUnavailable, err.Error()+"\n")
 			return
 		}
-		say(w, http.StatusOK, "ready\n")
+		respond(w, http.StatusOK, "ready\n")
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{}))
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
@@ -122,8 +119,8 @@ func Serve(o Options, stack *program.Stack) (string, error) {
 	return scheme + "://" + ln.Addr().String(), nil
 }
 
-// Credentials are for how long those of the process are good, and were when they were made:
-// read says when that was and when they end, zero being never, and is asked whenever somebody looks.
+// Credentials returns the metrics of the process's credentials. Each scrape calls read, which returns
+// when they were made and when they expire; zero: never.
 func Credentials(read func() (made, end time.Time, err error)) []prometheus.Collector {
 	gauge := func(name, help string, value func(made, end time.Time) float64, unreadable float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "hookfabric", Name: name, Help: help}, func() float64 {
@@ -145,7 +142,7 @@ func Credentials(read func() (made, end time.Time, err error)) []prometheus.Coll
 	}
 }
 
-// readiness is what /readyz says, for those who look at metrics.
+// readiness returns the metric with the result of /readyz.
 func readiness(ready func() error) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "hookfabric", Name: "ready", Help: "1 while /readyz reports that the process is ready, else 0.",
@@ -157,8 +154,8 @@ func readiness(ready func() error) prometheus.Collector {
 	})
 }
 
-func say(w http.ResponseWriter, code int, text string) {
+func respond(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text)) // the asker may have gone
+	_, _ = w.Write([]byte(text)) // fails only if the client has gone
 }

@@ -19,9 +19,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// Where other machines can reach it, health and metrics are served with TLS, and not
-// without; on loopback they are plain.
-func TestOtherMachinesAreServedWithTLS(t *testing.T) {
+// Health checks and metrics need TLS beyond loopback, and use none on loopback.
+func TestHTTPBeyondLoopbackNeedsTLS(t *testing.T) {
 	ca := certstest.New(t, "ours")
 	files := ca.Issue(t, "server")
 	var stack program.Stack
@@ -57,16 +56,16 @@ func TestOtherMachinesAreServedWithTLS(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusServiceUnavailable || string(body) != "not yet\n" {
-		t.Errorf("it says %d %q, %v", answer.StatusCode, body, err)
+		t.Errorf("the response is %d %q, %v", answer.StatusCode, body, err)
 	}
 }
 
-// portOf is the port of what is served on all addresses.
+// portOf returns the port of a URL.
 func portOf(url string) string { return url[strings.LastIndexByte(url, ':')+1:] }
 
-// Who asks shows a certificate where that is wanted, and is not answered without; on
-// loopback nobody could.
-func TestWhoAsksShowsACertificate(t *testing.T) {
+// With a CA bundle only clients with its certificates get an answer. On loopback, where there is no
+// TLS, it is an error.
+func TestClientsNeedACertificateOfTheBundle(t *testing.T) {
 	ca, other := certstest.New(t, "ours"), certstest.New(t, "theirs")
 	var stack program.Stack
 	defer func() { _ = stack.Stop(context.Background()) }()
@@ -79,7 +78,7 @@ func TestWhoAsksShowsACertificate(t *testing.T) {
 		shows certs.Files
 		let   bool
 	}{
-		"one of ours": {ca.Issue(t, "prometheus"), true}, "one of theirs": {other.Issue(t, "prometheus"), false}, "none": {certs.Files{}, false},
+		"one of ours": {ca.Issue(t, "prometheus"), true}, "one of theirs": {other.Issue(t, "prometheus"), false}, "no certificate": {certs.Files{}, false},
 	} {
 		c.shows.CA = ca.File
 		conf, err := c.shows.Client()
@@ -106,7 +105,7 @@ func TestWhoAsksShowsACertificate(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatEndAreSeen(t *testing.T) {
+func TestMetricsShowWhenCredentialsExpire(t *testing.T) {
 	now, inf := time.Now(), math.Inf(1)
 	for name, c := range map[string]struct {
 		made, end      time.Time

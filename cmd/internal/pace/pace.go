@@ -1,4 +1,4 @@
-// Package pace sets how many processors a process uses, by the work that it does.
+// Package pace sets how many processors a process uses, by its load.
 package pace
 
 import (
@@ -8,27 +8,25 @@ import (
 	"time"
 )
 
-// crowdFor is how long a crowd counts as there after it was seen.
+// crowdFor is how long all processors stay in use after a crowd.
 const crowdFor = time.Second
 
-// A Pace has the process run on one processor while few calls are under way, and on
-// all while many are. A call passes through half a dozen goroutines, one after the other:
-// on one processor none of them has to wake a thread for the next one, which takes
-// longer than what it does itself.
+// A Pace runs the process on one processor while few calls are in progress, and on all while many
+// are. A call passes through several goroutines, one after the other. On one processor none of them
+// has to wake a thread for the next one, which would take longer than its own work.
 type Pace struct {
-	// run has the process run on one processor, or on all that it may by now.
+	// run switches to one processor, or to all.
 	run func(all bool)
-	// crowd is how many calls under way at once are many.
+	// crowd is how many concurrent calls are many.
 	crowd int64
 
-	mu    sync.Mutex // guards what follows, and the order of changes
+	mu    sync.Mutex // guards the following fields, and the order of changes
 	many  bool
-	until time.Time // when the crowd counts as gone
+	until time.Time // the end of the crowd
 }
 
-// Start has this process begin on one processor, and run on all of them where so many calls
-// are under way at once. Where GOMAXPROCS says on how many it is to run the Pace is nil, and
-// does nothing. The end has it run on all again.
+// Start switches the process to one processor, and to all while crowd calls are in progress. If
+// GOMAXPROCS is set, p is nil, which does nothing. The function end switches to all processors.
 func Start(crowd int64) (p *Pace, end func()) {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return nil, func() {}
@@ -41,7 +39,7 @@ func begin(crowd int64, run func(all bool)) *Pace {
 	return &Pace{run: run, crowd: crowd}
 }
 
-// processors is how many the process runs on. Its limit may have changed meanwhile.
+// processors sets GOMAXPROCS to one, or to the current limit of the process.
 func processors(all bool) {
 	if all {
 		runtime.SetDefaultGOMAXPROCS()
@@ -50,7 +48,7 @@ func processors(all bool) {
 	}
 }
 
-// Begun hears of a call that begins, and how many are under way with it.
+// Begun is called when a call begins; active includes it.
 func (p *Pace) Begun(active int64) {
 	if p != nil && active >= p.crowd {
 		p.change(func(now time.Time) bool {
@@ -60,14 +58,14 @@ func (p *Pace) Begun(active int64) {
 	}
 }
 
-// Ended hears of a call that ended, and how many are left.
+// Ended is called when a call ends; left is the number of other calls.
 func (p *Pace) Ended(left int64) {
 	if left == 0 {
 		p.change(func(now time.Time) bool { return p.many && now.Before(p.until) })
 	}
 }
 
-// change has the processors follow what many says.
+// change switches the processors if the result of many has changed.
 func (p *Pace) change(many func(now time.Time) bool) {
 	if p == nil {
 		return

@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// crowd is one here.
+// crowd is the number of concurrent calls of a crowd.
 const crowd = 4
 
-// A process runs on one processor until a crowd asks, and again when it has been
-// gone for a while.
-func TestACrowdIsServedByAllProcessors(t *testing.T) {
+// The process returns to one processor only some time after a crowd.
+func TestACrowdOfCallsUsesAllProcessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []bool
 		p := begin(crowd, func(all bool) { said = append(said, all) })
@@ -34,7 +33,7 @@ func TestACrowdIsServedByAllProcessors(t *testing.T) {
 		p.Begun(crowd + 1)
 		is(true)
 		p.Ended(crowd)
-		p.Ended(0) // and the next ones come at once
+		p.Ended(0) // the next calls come at once
 		p.Begun(crowd)
 		is()
 		<-time.After(crowdFor)
@@ -48,7 +47,7 @@ func TestACrowdIsServedByAllProcessors(t *testing.T) {
 	})
 }
 
-func TestWhatAnOperatorSaidStays(t *testing.T) {
+func TestGOMAXPROCSWins(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "7")
 	before := runtime.GOMAXPROCS(0)
 	p, end := Start(crowd)

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// apart is the annotation of flags of which only one may be given: their names.
+// apart is the annotation of flags that exclude each other. Its values are their names.
 const apart = "hookfabric_apart"
 
-// Apart says that at most one of these flags of c may be given. Where the
-// command line gives one, the environment variables of the others count for nothing.
+// Apart allows at most one of these flags of c. If the command line has one, the environment
+// variables of the others are ignored.
 func Apart(c *cobra.Command, names ...string) {
 	for _, name := range names {
 		f := c.Flags().Lookup(name)
@@ -23,13 +23,13 @@ func Apart(c *cobra.Command, names ...string) {
 	}
 }
 
-// given are the names of the flags that were set.
+// given returns the names of the flags that are set.
 func given(flags *pflag.FlagSet) (names []string) {
 	flags.Visit(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return names
 }
 
-// onlyOne refuses flags that exclude each other.
+// onlyOne returns an error if flags exclude each other.
 func onlyOne(c *cobra.Command) (err error) {
 	set := given(c.Flags())
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -44,6 +44,6 @@ func onlyOne(c *cobra.Command) (err error) {
 // Completes lets shells complete a flag of c with fixed words.
 func Completes(c *cobra.Command, flag string, words ...string) {
 	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // a flag that is not there: a fault of the program
+		panic(err) // the program names an undefined flag
 	}
 }

@@ -2,8 +2,7 @@ package program
 
 import "net"
 
-// Loopback refuses an address that other machines can reach, for what never leaves
-// this one.
+// Loopback returns an error if addr is not a loopback address.
 func Loopback(addr string) error {
 	loopback, err := onLoopback(addr)
 	if err != nil || loopback {
@@ -12,8 +11,8 @@ func Loopback(addr string) error {
 	return UsageError("%s is not a loopback address; listen on 127.0.0.1 or ::1, because only agents of this machine may connect here", addr)
 }
 
-// Secured refuses an address that other machines can reach unless what is said
-// there is encrypted. It reports whether it has to be.
+// Secured returns an error if addr is beyond loopback and there is no certificate. It reports whether
+// addr needs TLS.
 func Secured(addr string, certified bool) (encrypted bool, err error) {
 	loopback, err := onLoopback(addr)
 	switch {

@@ -38,14 +38,14 @@ func UsageError(format string, args ...any) error {
 	return fmt.Errorf("%w%w", silent{errUsage}, fmt.Errorf(format, args...))
 }
 
-// silent is an error that is found by errors.Is and says nothing.
+// silent is an error for errors.Is with an empty message.
 type silent struct{ error }
 
 func (silent) Error() string   { return "" }
 func (s silent) Unwrap() error { return s.error }
 
-// Run runs a command tree and returns its exit code. Errors are one sentence
-// on stderr, which is a [Terminal]; further lines of one are indented.
+// Run runs a command tree and returns its exit code. It prints errors on stderr, which it makes a
+// [Terminal], and indents their further lines.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	stderr = Terminal(stderr)
 	root.SetArgs(args)
@@ -73,8 +73,8 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	return Failed
 }
 
-// FromEnvironment gives every flag that was not set its environment variable:
-// --ready-pools is HOOKFABRIC_READY_POOLS. [Run] does it for every command.
+// FromEnvironment sets each flag that is not set from its environment variable: --ready-pools is
+// HOOKFABRIC_READY_POOLS. [Run] calls it for every command.
 func FromEnvironment(flags *pflag.FlagSet) error {
 	var errs []error
 	explicit := given(flags)
@@ -102,12 +102,11 @@ func FromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// seals is the annotation of a flag that keeps the environment out: the flags
-// that are taken from there all the same.
+// seals is the annotation of a flag of [Seal]. Its values are the flags that the environment may set.
 const seals = "hookfabric_seals"
 
-// Seal has a flag keep the environment out wherever the command line gives it: who can
-// set variables there must not decide. Only the flags named after it are taken from there.
+// Seal makes a flag ignore environment variables, except those of the flags open, if the command line
+// has it. A process that can set variables then cannot change the result.
 func Seal(flags *pflag.FlagSet, flag string, open ...string) {
 	f := flags.Lookup(flag)
 	if f.Annotations == nil {
@@ -116,8 +115,8 @@ func Seal(flags *pflag.FlagSet, flag string, open ...string) {
 	f.Annotations[seals] = open
 }
 
-// unsealed are the flags that a command line lets the environment set, if it
-// keeps it out of the others.
+// unsealed reports whether the command line has a sealing flag, and the flags that the environment may
+// still set.
 func unsealed(flags *pflag.FlagSet, explicit []string) (open []string, sealed bool) {
 	for _, name := range explicit {
 		if f := flags.Lookup(name); f != nil && f.Annotations[seals] != nil {
@@ -130,13 +129,13 @@ func unsealed(flags *pflag.FlagSet, explicit []string) (open []string, sealed bo
 // environment is the annotation of flags that the environment set.
 const environment = "hookfabric_environment"
 
-// Explicit reports whether the command line itself gives a flag.
+// Explicit reports whether the command line has a flag.
 func Explicit(flags *pflag.FlagSet, name string) bool {
 	f := flags.Lookup(name)
 	return f != nil && f.Changed && len(f.Annotations[environment]) == 0
 }
 
-// NoArgs refuses arguments with a sentence.
+// NoArgs rejects arguments.
 func NoArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return UsageError("unknown argument %q; see '%s --help'", args[0], c.CommandPath())
@@ -144,16 +143,16 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// Context ends at the first interrupt or termination, so that the program can
-// finish what is under way; a second signal ends the process at once.
+// Context returns a context that ends at the first interrupt or termination, so that the program can
+// finish its work. A second signal ends the process at once.
 func Context() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	heed(cancel)
+	handleSignals(cancel)
 	return ctx, cancel
 }
 
-// heed has a signal cancel, and a second one end the process.
-func heed(cancel context.CancelFunc) {
+// handleSignals calls cancel at the first signal, and ends the process at the second one.
+func handleSignals(cancel context.CancelFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
@@ -164,27 +163,26 @@ func heed(cancel context.CancelFunc) {
 	}()
 }
 
-// ContextAfter is Context for a process that as a rule ends sooner than anybody could
-// mean it by a signal. To listen for signals takes a thread of its own: that is
-// made only if the process still lives after d. A signal before ends it at once.
+// ContextAfter is Context for a process that usually ends within d. Handling signals needs a thread,
+// which is started only after d. An earlier signal ends the process at once.
 func ContextAfter(d time.Duration) (context.Context, context.CancelFunc) {
-	return contextAfter(d, heed)
+	return contextAfter(d, handleSignals)
 }
 
-func contextAfter(d time.Duration, heed func(context.CancelFunc)) (context.Context, context.CancelFunc) {
+func contextAfter(d time.Duration, handle func(context.CancelFunc)) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	late := time.AfterFunc(d, func() { heed(cancel) })
+	late := time.AfterFunc(d, func() { handle(cancel) })
 	return ctx, func() {
 		late.Stop()
 		cancel()
 	}
 }
 
-// memoryLimit is when the collector stops saving time and starts saving space.
+// memoryLimit is the default of GOMEMLIMIT, in bytes.
 const memoryLimit = 1 << 30
 
-// Tune trades memory for time: most of what a call allocates dies with it. An
-// operator's GOGC and GOMEMLIMIT win.
+// Tune makes the garbage collector run less often, because most allocations die with their call. GOGC
+// and GOMEMLIMIT of the environment win.
 func Tune() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -194,7 +192,7 @@ func Tune() {
 	}
 }
 
-// Logger writes text to w at the level that HOOKFABRIC_LOG names.
+// Logger returns a logger that writes text to w, at the level of HOOKFABRIC_LOG.
 func Logger(w io.Writer) (*slog.Logger, error) {
 	level := slog.LevelInfo
 	if v := os.Getenv(EnvPrefix + "LOG"); v != "" {

@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// Only who lives for longer listens for signals, and who has ended begins no more.
-func TestSignalsAreHeededAfterAWhile(t *testing.T) {
+// A short process does not pay for handling signals.
+func TestSignalsAreHandledAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var heeded atomic.Pointer[context.CancelFunc]
-		heed := func(cancel context.CancelFunc) { heeded.Store(&cancel) }
-		ctx, cancel := contextAfter(time.Second, heed)
+		var cancelled atomic.Pointer[context.CancelFunc]
+		handle := func(cancel context.CancelFunc) { cancelled.Store(&cancel) }
+		ctx, cancel := contextAfter(time.Second, handle)
 		defer cancel()
 		<-time.After(time.Second - 1)
-		if synctest.Wait(); heeded.Load() != nil || ctx.Err() != nil {
-			t.Error("it listens too soon")
+		if synctest.Wait(); cancelled.Load() != nil || ctx.Err() != nil {
+			t.Error("it handles signals too soon")
 		}
 		<-time.After(1)
-		if synctest.Wait(); heeded.Load() == nil {
-			t.Fatal("it does not listen")
+		if synctest.Wait(); cancelled.Load() == nil {
+			t.Fatal("it does not handle signals")
 		}
-		if (*heeded.Load())(); ctx.Err() == nil {
-			t.Error("a signal ends nothing")
+		if (*cancelled.Load())(); ctx.Err() == nil {
+			t.Error("a signal does not end the context")
 		}
 
-		heeded.Store(nil)
-		ctx, cancel = contextAfter(time.Second, heed)
+		cancelled.Store(nil)
+		ctx, cancel = contextAfter(time.Second, handle)
 		cancel()
 		<-time.After(time.Minute)
-		if synctest.Wait(); heeded.Load() != nil || ctx.Err() == nil {
-			t.Error("it listens after its end")
+		if synctest.Wait(); cancelled.Load() != nil || ctx.Err() == nil {
+			t.Error("it handles signals after its end")
 		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Stack remembers how to stop what was started, and stops it in reverse.
+// A Stack holds the stop functions of the parts of a program.
 type Stack struct{ steps []step }
 
 type step struct {
@@ -16,13 +16,13 @@ type step struct {
 	stop func(context.Context) error
 }
 
-// Push remembers how to stop the part called name.
+// Push adds the stop function of the part called name.
 func (s *Stack) Push(name string, stop func(context.Context) error) {
 	s.steps = append(s.steps, step{name, stop})
 }
 
-// Stop stops everything in reverse order of its start. Every part gets its
-// turn, and its share of the time, whatever the others did.
+// Stop stops all parts in reverse order of their start. It continues after errors, and gives each part
+// at least atLeast, also after the end of ctx.
 func (s *Stack) Stop(ctx context.Context) error {
 	var errs []error
 	for _, st := range slices.Backward(s.steps) {
@@ -34,8 +34,7 @@ func (s *Stack) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// atLeast is the time that every part gets to stop, even when the parts before
-// it took all there was.
+// atLeast is how long each part may take to stop, even after the end of the context.
 const atLeast = 2 * time.Second
 
 func stopOne(ctx context.Context, st step) error {

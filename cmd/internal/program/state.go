@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// StateHome is where the fabric's programs keep state unless told otherwise.
+// StateHome returns the default folder for the state of programs.
 func StateHome() string {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "hookfabric")
@@ -22,9 +22,9 @@ func StateHome() string {
 
 func stateIn(home string) string { return filepath.Join(home, ".local", "state", "hookfabric") }
 
-// OwnState is the folder for what a user's own programs keep: StateHome if that is the user's own and can be written,
-// else the same in the home that the system knows for the user, else a folder for the user alone in
-// /run/user or in /var/tmp. empty: there is none that can be written, and that is nobody else's.
+// OwnState returns a writable folder for the state of the user's programs: StateHome if the environment
+// names a home, else the same folder in the home of the user database, else a folder in /run/user or
+// /var/tmp that only the user can access; empty: there is no such folder.
 func OwnState() string {
 	home, _ := os.UserHomeDir()
 	if named := filepath.IsAbs(home) || filepath.IsAbs(os.Getenv("XDG_STATE_HOME")); named && writable(StateHome()) {
@@ -37,14 +37,14 @@ func OwnState() string {
 	return private(uid, "/run/user", "/var/tmp")
 }
 
-// private is a folder for a user alone, where none of a home can be written. runtime holds a folder per user,
-// which the system makes, and in shared everybody can write. empty: there is none.
+// private returns a folder that only the user can access: in runtime, where the system makes a folder
+// per user, or in shared, where all users can write; empty: there is no such folder.
 func private(uid int, runtime, shared string) string {
 	if dir := filepath.Join(runtime, strconv.Itoa(uid)); owned(dir, uid) && writable(dir) {
 		return filepath.Join(dir, "hookfabric")
 	}
 	dir := filepath.Join(shared, fmt.Sprintf("hookfabric-%d", uid))
-	_ = os.Mkdir(dir, 0o700) // it may be there, and is looked at below
+	_ = os.Mkdir(dir, 0o700) // it may exist, and is checked below
 	if owned(dir, uid) && writable(dir) {
 		return dir
 	}

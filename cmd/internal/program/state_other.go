@@ -2,8 +2,8 @@
 
 package program
 
-// writable: elsewhere that shows when something is written.
+// writable is always true, because only a write can tell on these systems.
 func writable(string) bool { return true }
 
-// owned: elsewhere nothing says whose a folder is.
+// owned is always false, because these systems do not tell the owner of a folder.
 func owned(string, int) bool { return false }

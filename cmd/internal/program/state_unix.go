@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// mayWrite asks whether files can be made in a folder: W_OK and X_OK of access(2).
+// mayWrite is W_OK and X_OK of access(2): files can be made in a folder.
 const mayWrite = 2 | 1
 
-// writable reports whether a folder can be written, or made where it is not there.
+// writable reports whether a folder can be written, or can be made if it is missing.
 func writable(dir string) bool {
 	for {
 		err := syscall.Access(dir, mayWrite)
@@ -25,8 +25,8 @@ func writable(dir string) bool {
 	}
 }
 
-// owned reports whether a folder is a user's, and nobody else can look into it or write there. A link
-// is no folder.
+// owned reports whether dir is a folder of the user that no other user can read or write. A link is
+// no folder.
 func owned(dir string, uid int) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o077 != 0 {

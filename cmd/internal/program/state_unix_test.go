@@ -10,22 +10,22 @@ import (
 	"testing"
 )
 
-// stranger is another user than the one of the test.
+// stranger is the id of another user.
 const stranger = 54321
 
-// Whoever has no home keeps state where nobody else can put something in its place.
-func TestStateIsKeptWhereNobodyElseCanWrite(t *testing.T) {
+// Without a home, state must be in a folder that no other user can replace.
+func TestStateIsInAFolderOfTheUserAlone(t *testing.T) {
 	own := os.Geteuid()
 	for name, c := range map[string]struct {
 		make func(t *testing.T, runtime, shared, id string)
 		uid  int
 		want string // below the folder of the test
 	}{
-		"nothing is there":              {func(*testing.T, string, string, string) {}, own, "shared/hookfabric-ID"},
-		"a folder of the login":         {func(t *testing.T, runtime, _, id string) { mkdir(t, filepath.Join(runtime, id), 0o700) }, own, "run/ID/hookfabric"},
-		"one that others can look into": {func(t *testing.T, runtime, _, id string) { mkdir(t, filepath.Join(runtime, id), 0o755) }, own, "shared/hookfabric-ID"},
-		"his own from before":           {func(t *testing.T, _, shared, id string) { mkdir(t, filepath.Join(shared, "hookfabric-"+id), 0o700) }, own, "shared/hookfabric-ID"},
-		"one that others can write to":  {func(t *testing.T, _, shared, id string) { mkdir(t, filepath.Join(shared, "hookfabric-"+id), 0o777) }, own, ""},
+		"no folder exists":                 {func(*testing.T, string, string, string) {}, own, "shared/hookfabric-ID"},
+		"a folder of the login":            {func(t *testing.T, runtime, _, id string) { mkdir(t, filepath.Join(runtime, id), 0o700) }, own, "run/ID/hookfabric"},
+		"one that others can read":         {func(t *testing.T, runtime, _, id string) { mkdir(t, filepath.Join(runtime, id), 0o755) }, own, "shared/hookfabric-ID"},
+		"the user's own of an earlier run": {func(t *testing.T, _, shared, id string) { mkdir(t, filepath.Join(shared, "hookfabric-"+id), 0o700) }, own, "shared/hookfabric-ID"},
+		"one that others can write to":     {func(t *testing.T, _, shared, id string) { mkdir(t, filepath.Join(shared, "hookfabric-"+id), 0o777) }, own, ""},
 		"a link": {func(t *testing.T, _, shared, id string) {
 			to := filepath.Join(shared, "elsewhere")
 			mkdir(t, to, 0o700)
@@ -34,7 +34,7 @@ func TestStateIsKeptWhereNobodyElseCanWrite(t *testing.T) {
 			}
 		}, own, ""},
 		"another user's": {func(t *testing.T, _, shared, id string) { mkdir(t, filepath.Join(shared, "hookfabric-"+id), 0o700) }, stranger, ""},
-		"no place at all": {func(t *testing.T, _, shared, _ string) {
+		"no writable folder": {func(t *testing.T, _, shared, _ string) {
 			if err := os.Remove(shared); err != nil {
 				t.Fatal(err)
 			}

@@ -8,16 +8,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// terminal makes visible what would not show, in all that is written: see [schema.VisibleText].
+// terminal escapes control characters in what it writes: see [schema.VisibleText].
 type terminal struct {
 	io.Writer
-	// part is the begin of a character whose end was not written yet.
+	// part is the beginning of an incomplete character.
 	part []byte
 }
 
-// Terminal returns a writer for text that people read, of which agents, hooks and workers
-// may have written some: none of it reaches a terminal as a control sequence. It is not
-// for data that programs read.
+// Terminal returns a writer that escapes control sequences, for text that people read and that may
+// contain text of agents, hooks and workers. It is not for data that programs read.
 func Terminal(w io.Writer) io.Writer {
 	if _, ok := w.(*terminal); ok {
 		return w
@@ -25,7 +24,7 @@ func Terminal(w io.Writer) io.Writer {
 	return &terminal{Writer: w}
 }
 
-// Raw returns what a writer of [Terminal] writes to.
+// Raw returns the underlying writer of a [Terminal].
 func Raw(w io.Writer) io.Writer {
 	if t, ok := w.(*terminal); ok {
 		return t.Writer
@@ -33,7 +32,7 @@ func Raw(w io.Writer) io.Writer {
 	return w
 }
 
-// Write writes data, whose last character it may keep until the rest of it comes.
+// Write writes data. It holds back an incomplete last character until its rest is written.
 func (t *terminal) Write(data []byte) (int, error) {
 	all := append(t.part, data...)
 	t.part = nil
@@ -54,9 +53,8 @@ func (t *terminal) Write(data []byte) (int, error) {
 // messages writes each message on a line of its own.
 type messages struct{ io.Writer }
 
-// Messages returns a writer to which each Write is one message, which ends in a line feed.
-// Whatever stands in a message, it takes one line, so that no part of it can pass for
-// another message.
+// Messages returns a writer to which each Write is one message that ends in a line feed. It escapes
+// other line feeds, so that no part of a message looks like another message.
 func Messages(w io.Writer) io.Writer {
 	if _, ok := w.(messages); ok {
 		return w

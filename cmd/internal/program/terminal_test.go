@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestNothingReachesATerminalAsAControlSequence(t *testing.T) {
+func TestATerminalReceivesNoControlSequences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(rapid.OneOf(rapid.String(), rapid.Just("\x1b[2J\u009b31m ü \u202e€\U000e0041")).Draw(t, "text"))
 		var out bytes.Buffer
@@ -37,7 +37,7 @@ func TestAMessageTakesOneLine(t *testing.T) {
 	}
 }
 
-func TestWhatIsBehindATerminalIsThere(t *testing.T) {
+func TestRawReturnsTheWriterOfATerminal(t *testing.T) {
 	var out bytes.Buffer
 	if w := Terminal(&out); Raw(w) != io.Writer(&out) || Terminal(w) != w || Raw(&out) != io.Writer(&out) {
 		t.Error("another writer")

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ParseDuration reads a duration as [time.ParseDuration] does, and days: "7d", "1d12h".
+// ParseDuration is [time.ParseDuration] that also accepts days: "7d", "1d12h".
 func ParseDuration(s string) (time.Duration, error) {
 	wrong := fmt.Errorf("%q is not a duration; use one such as 90s, 12h or 7d", s)
 	days, rest, ok := strings.Cut(s, "d")
@@ -38,7 +38,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// ParseBytes reads a size: a number of bytes, or one with KiB, MiB, GiB or TiB behind it.
+// ParseBytes parses a size: a number of bytes, or a number of KiB, MiB, GiB or TiB.
 func ParseBytes(s string) (int64, error) {
 	number, shift := strings.TrimSpace(s), 0
 	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -54,19 +54,19 @@ func ParseBytes(s string) (int64, error) {
 	return n << shift, nil
 }
 
-// DurationVar is a flag that also takes days.
+// DurationVar declares a flag with a duration that [ParseDuration] reads.
 func DurationVar(f *pflag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
 	*p = value
 	f.Var(&parsed[time.Duration]{p, ParseDuration, shownDuration, "duration"}, name, usage)
 }
 
-// BytesVar is a flag that takes a size.
+// BytesVar declares a flag with a size that [ParseBytes] reads.
 func BytesVar(f *pflag.FlagSet, p *int64, name string, value int64, usage string) {
 	*p = value
 	f.Var(&parsed[int64]{p, ParseBytes, shownBytes, "size"}, name, usage)
 }
 
-// parsed is a flag's value that is read and shown as a person would write it.
+// parsed is a flag value with its own parser and text form.
 type parsed[T any] struct {
 	at    *T
 	parse func(string) (T, error)
@@ -83,7 +83,7 @@ func (v *parsed[T]) Set(s string) (err error) {
 }
 
 func (v *parsed[T]) String() string {
-	if v.at == nil { // pflag asks the zero value for what not to show as a default
+	if v.at == nil { // pflag compares defaults with the zero value
 		return ""
 	}
 	return v.show(*v.at)

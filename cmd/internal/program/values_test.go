@@ -38,7 +38,7 @@ func TestSizesHaveUnits(t *testing.T) {
 	}
 }
 
-func TestFlagsShowTheirDefaultsAsTheyAreWritten(t *testing.T) {
+func TestFlagsShowValuesInTheFormThatTheyAccept(t *testing.T) {
 	var d time.Duration
 	var n int64
 	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -55,7 +55,7 @@ func TestFlagsShowTheirDefaultsAsTheyAreWritten(t *testing.T) {
 	}
 	for _, wrong := range []string{"--age=", "--age=soon", "--bytes=much"} {
 		if f.Parse([]string{wrong}) == nil {
-			t.Errorf("%s was taken", wrong)
+			t.Errorf("%s was accepted", wrong)
 		}
 	}
 }

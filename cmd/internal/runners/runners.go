@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/webhook"
 )
 
-// New makes the runners of one worker.
+// New returns the runners of one worker.
 func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	return map[schema.Kind]workers.Runner{
 		schema.Builtin: builtins.New(builtin.Catalog(log)),
@@ -25,13 +25,12 @@ func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	}
 }
 
-// Watchdog makes this process the watchdog over hooks' processes, if that is
-// what its command line asks for, and ends it then.
+// Watchdog runs the watchdog of hook processes and exits, if the command line asks for it.
 func Watchdog(args []string) {
 	if len(args) == 2 && args[1] == child.WatchdogArg {
 		os.Exit(child.WatchdogMain(os.Stdin))
 	}
 }
 
-// Inline are the kinds whose handlers return at once.
+// Inline returns the kinds whose handlers return at once.
 func Inline() []schema.Kind { return []schema.Kind{schema.Builtin} }
