@@ -14,9 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Activate makes the proposed version the active one. The error is [ErrMoved]
-// if it is no longer proposed; none if it is active already, or was and another
-// one followed it.
+// Activate makes the proposed version the active one. It returns [ErrMoved] if the version is no
+// longer proposed, and nil if it is or was active already.
 func (c *Configs) Activate(ctx context.Context, version uint64) error {
 	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
 		cur, revision, err := c.pointer(ctx)
@@ -35,8 +34,7 @@ func (c *Configs) Activate(ctx context.Context, version uint64) error {
 	return nil
 }
 
-// Withdraw takes a proposal back and deletes its version. It is no error if
-// that version is not proposed, or no longer.
+// Withdraw removes a proposal and its version. It returns nil if that version is not proposed.
 func (c *Configs) Withdraw(ctx context.Context, version uint64) error {
 	withdrawn := false
 	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
@@ -56,8 +54,8 @@ func (c *Configs) Withdraw(ctx context.Context, version uint64) error {
 	return nil
 }
 
-// set writes the pointer if it is still at revision, and reports whether it
-// did. After an error it may have been written all the same.
+// set writes the pointer if its revision is still the given one, and reports whether it did. An
+// error does not mean that nothing was written.
 func (c *Configs) set(ctx context.Context, p pointer, revision uint64) (bool, error) {
 	value, err := schema.Marshal(p)
 	if err != nil {
@@ -67,21 +65,20 @@ func (c *Configs) set(ctx context.Context, p pointer, revision uint64) (bool, er
 	if kv.Refused(err) {
 		return false, nil
 	}
-	// Whoever does not hear it looks by itself after a while.
+	// A node that misses this message reads the pointer at its next interval.
 	_ = c.js.Conn().Publish(bus.ConfigChanged, nil)
 	return err == nil, err
 }
 
-// discard deletes a version that will never be active. It is no harm if that
-// does not work: the next activation tries again.
+// discard deletes a version that will never be active. After a failure the next activation tries
+// again.
 func (c *Configs) discard(ctx context.Context, version uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), kv.TryFor)
 	defer cancel()
 	c.leftover(c.purge(ctx, versionKey(version)))
 }
 
-// prune deletes the versions that are no longer kept, and those that never
-// became active.
+// prune deletes versions that the pointer no longer lists.
 func (c *Configs) prune(ctx context.Context) {
 	cur, _, err := c.pointer(ctx)
 	if err == nil {

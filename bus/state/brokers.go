@@ -13,12 +13,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// askFor is how long brokers may take to say something.
+// askFor bounds a request to brokers.
 const askFor = 5 * time.Second
 
-// Follow is [Configs.Watch] for those who do not reach the bucket: brokers tell them
-// what it says, and that something changed. While nobody does, nothing changes here.
-// It ends as Watch does.
+// Follow is [Configs.Watch] for nodes that may not read the bucket: brokers send them its content,
+// and announce changes. Without an answer nothing changes here. It ends as Watch does.
 func Follow(ctx context.Context, nc *nats.Conn, log *slog.Logger, use func(Update)) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -27,11 +26,11 @@ func Follow(ctx context.Context, nc *nats.Conn, log *slog.Logger, use func(Updat
 	if err != nil {
 		return err
 	}
-	told := make(chan struct{}, 1)
+	changes := make(chan struct{}, 1)
 	sub, err := nc.Subscribe(bus.ConfigChanged, func(*nats.Msg) {
 		select {
-		case told <- struct{}{}:
-		default: // it is looked at anyway
+		case changes <- struct{}{}:
+		default: // a read is pending already
 		}
 	})
 	if err != nil {
@@ -45,7 +44,7 @@ func Follow(ctx context.Context, nc *nats.Conn, log *slog.Logger, use func(Updat
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-told:
+		case <-changes:
 		case <-again.C:
 		}
 		again.Reset(f.again(ctx))
@@ -55,7 +54,7 @@ func Follow(ctx context.Context, nc *nats.Conn, log *slog.Logger, use func(Updat
 	}
 }
 
-// brokers are a source: whichever of them answers, [Configs.Tell] does.
+// brokers is a source that any broker answers, with [Configs.Tell].
 type brokers struct {
 	nc      *nats.Conn
 	subject string
@@ -78,7 +77,7 @@ func (b brokers) standing(ctx context.Context, _ string, _ uint64) (s schema.Sta
 	return s, err
 }
 
-// version reads a version part by part.
+// version reads a version in parts.
 func (b brokers) version(ctx context.Context, fabric string, n uint64) (schema.Config, error) {
 	var data []byte
 	for {
@@ -97,7 +96,7 @@ func (b brokers) version(ctx context.Context, fabric string, n uint64) (schema.C
 	}
 }
 
-// part asks for a part of a version, a few times while brokers have too much to do.
+// part requests a part of a version, and repeats that while brokers are overloaded.
 func (b brokers) part(ctx context.Context, req *schema.FollowRequest, part *schema.FetchAnswer) error {
 	for i := 0; ; i++ {
 		err := b.ask(ctx, req, part)

@@ -21,7 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// serving has a broker tell of a configuration until stop is called.
+// serving serves c as a broker until stop is called.
 func serving(t *testing.T, s *server.Server, c *state.Configs) (stop func()) {
 	t.Helper()
 	agg, err := aggregator.Start(aggregator.Options{Events: bustest.Connect(t, s, "broker"), Configs: c, Logger: slog.New(slog.DiscardHandler)})
@@ -34,11 +34,11 @@ func serving(t *testing.T, s *server.Server, c *state.Configs) (stop func()) {
 		}
 	})
 	t.Cleanup(stop)
-	synctest.Wait() // until the server knows what it serves
+	synctest.Wait() // until the server has the subscription
 	return stop
 }
 
-// follow is watch by what brokers tell.
+// follow is watch through brokers.
 func follow(t *testing.T, nc *nats.Conn, log *bytes.Buffer) (seen <-chan state.Update, stop func() error) {
 	t.Helper()
 	ch, ended := make(chan state.Update, 100), make(chan error, 1)
@@ -49,7 +49,7 @@ func follow(t *testing.T, nc *nats.Conn, log *bytes.Buffer) (seen <-chan state.U
 	return ch, func() error { cancel(); return <-ended }
 }
 
-func TestWhoIsToldByBrokersSeesWhatWatchersSee(t *testing.T) {
+func TestFollowSeesTheSameUpdatesAsWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		c := open(t, bustest.JetStream(t, s))
@@ -57,7 +57,7 @@ func TestWhoIsToldByBrokersSeesWhatWatchersSee(t *testing.T) {
 		seen, stop := follow(t, bustest.Connect(t, s, "worker"), new(bytes.Buffer))
 		sees(t, seen, "nothing, keep []")
 		propose(t, c, "a", state.Proposal{})
-		first := sees(t, seen, "nothing, then 1 a, keep [1]") // at once: no time passes
+		first := sees(t, seen, "nothing, then 1 a, keep [1]") // without time passing
 		activate(t, c, 1)
 		second := sees(t, seen, "1 a, keep [1]")
 		if first.Candidate != second.Active || second.Active.Fabric != c.FabricID() || second.Fabric != c.FabricID() {
@@ -77,7 +77,7 @@ func TestWhoIsToldByBrokersSeesWhatWatchersSee(t *testing.T) {
 	})
 }
 
-func TestWhatIsLargerThanAMessageIsToldInParts(t *testing.T) {
+func TestALargeVersionIsReadInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		c := open(t, bustest.JetStream(t, s))
@@ -87,7 +87,7 @@ func TestWhatIsLargerThanAMessageIsToldInParts(t *testing.T) {
 		publish(t, c, big, 1, true)
 		seen, stop := follow(t, bustest.Connect(t, s, "worker"), new(bytes.Buffer))
 		if last := sees(t, seen, "1 big, keep [1]"); last.Active.Hooks[0].When != big.Hooks[0].When {
-			t.Errorf("it comes with %d bytes of %d", len(last.Active.Hooks[0].When), len(big.Hooks[0].When))
+			t.Errorf("it has %d bytes of %d", len(last.Active.Hooks[0].When), len(big.Hooks[0].When))
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -95,7 +95,7 @@ func TestWhatIsLargerThanAMessageIsToldInParts(t *testing.T) {
 	})
 }
 
-func TestWithoutBrokersWhatWasActiveStaysAndThatIsSaid(t *testing.T) {
+func TestWithoutBrokersTheActiveVersionStaysAndALineIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		c := open(t, bustest.JetStream(t, s))
@@ -109,10 +109,10 @@ func TestWithoutBrokersWhatWasActiveStaysAndThatIsSaid(t *testing.T) {
 		<-time.After(time.Minute)
 		sees(t, seen)
 		if n := strings.Count(log.String(), "cannot follow the configuration"); n != 1 || !strings.Contains(log.String(), "no broker serves") || !strings.Contains(log.String(), "version=1") {
-			t.Errorf("it says so %d times:\n%s", n, log)
+			t.Errorf("%d lines:\n%s", n, log)
 		}
 		serving(t, s, c)
-		<-time.After(1100 * time.Millisecond) // nobody says that anything changed
+		<-time.After(1100 * time.Millisecond) // there is no notification
 		sees(t, seen, "2 b, keep [2 1]")
 		if !strings.Contains(log.String(), "follows the configuration again") {
 			t.Error(log)
@@ -123,8 +123,7 @@ func TestWithoutBrokersWhatWasActiveStaysAndThatIsSaid(t *testing.T) {
 	})
 }
 
-// A broker that hangs is one of several: the next one is asked.
-func TestABrokerThatHangsHoldsNobodyUpForLong(t *testing.T) {
+func TestAnotherBrokerAnswersInPlaceOfOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		c := open(t, bustest.JetStream(t, s))
@@ -134,13 +133,13 @@ func TestABrokerThatHangsHoldsNobodyUpForLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait() // until the server knows of it
+		synctest.Wait() // until the server has the subscription
 		log := new(bytes.Buffer)
 		seen, stop := follow(t, bustest.Connect(t, s, "worker"), log)
 		<-time.After(3900 * time.Millisecond)
 		synctest.Wait()
 		if sees(t, seen); asked.Load() != 10 {
-			t.Errorf("within 4 s brokers are asked %d times", asked.Load())
+			t.Errorf("%d requests in 4 s", asked.Load())
 		}
 		<-time.After(1600 * time.Millisecond)
 		synctest.Wait()
@@ -159,7 +158,7 @@ func TestABrokerThatHangsHoldsNobodyUpForLong(t *testing.T) {
 	})
 }
 
-func TestWhoIsToldByBrokersNoticesAFabricMadeAnew(t *testing.T) {
+func TestFollowNoticesARecreatedFabric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		js := bustest.JetStream(t, s)
@@ -172,21 +171,21 @@ func TestWhoIsToldByBrokersNoticesAFabricMadeAnew(t *testing.T) {
 		if err := js.DeleteKeyValue(t.Context(), state.ConfigBucket); err != nil {
 			t.Fatal(err)
 		}
-		anew, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+		recreated, err := state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
 		for range 100 { // the server may still be removing the files
 			if err == nil {
 				break
 			}
 			<-time.After(10 * time.Millisecond)
-			anew, err = state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
+			recreated, err = state.OpenConfigs(t.Context(), js, state.ConfigOptions{})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		publish(t, anew, config("new"), 1, true)
+		publish(t, recreated, config("new"), 1, true)
 		<-time.After(11 * time.Second)
-		got, last := told(seen)
-		if len(got) == 0 || got[len(got)-1] != "1 new, keep [1]" || last.Fabric != anew.FabricID() || last.Active.Fabric != anew.FabricID() || last.Fabric == old.Fabric {
+		got, last := received(seen)
+		if len(got) == 0 || got[len(got)-1] != "1 new, keep [1]" || last.Fabric != recreated.FabricID() || last.Active.Fabric != recreated.FabricID() || last.Fabric == old.Fabric {
 			t.Errorf("%q of %s, then %s", got, old.Fabric, last.Fabric)
 		}
 		if !strings.Contains(log.String(), "recreated") {
@@ -198,7 +197,7 @@ func TestWhoIsToldByBrokersNoticesAFabricMadeAnew(t *testing.T) {
 	})
 }
 
-func TestWhoIsToldByBrokersHearsOfAVersionThatCanNotBeRead(t *testing.T) {
+func TestFollowReportsAnUnreadableVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		js := bustest.JetStream(t, s)
@@ -209,7 +208,7 @@ func TestWhoIsToldByBrokersHearsOfAVersionThatCanNotBeRead(t *testing.T) {
 		put(t, js, "current", `{"version":0,"last":1,"proposed":{"version":1}}`)
 		<-time.After(10 * time.Second)
 		if bad := sees(t, seen, "nothing, then the bad 1, keep [1]").Bad; bad == nil || !errors.Is(bad.Err, state.ErrNoVersion) {
-			t.Errorf("a version that is not there: %+v", bad)
+			t.Errorf("a missing version: %+v", bad)
 		}
 		put(t, js, "v.1", "junk")
 		<-time.After(10 * time.Second)
@@ -238,7 +237,7 @@ func TestFollowingEndsWithTheConnection(t *testing.T) {
 	})
 }
 
-func TestOnlyPartsOfVersionsThatAreThereAreTold(t *testing.T) {
+func TestTellAnswersOnlyWithExistingParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		publish(t, c, config("a"), 1, true)
@@ -251,11 +250,11 @@ func TestOnlyPartsOfVersionsThatAreThereAreTold(t *testing.T) {
 			req  schema.FollowRequest
 			want error
 		}{
-			"its end":                {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: size}, nil},
-			"what is behind its end": {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: size + 1}, state.ErrNoPart},
-			"what is before it":      {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: -1}, state.ErrNoPart},
-			"another version":        {schema.FollowRequest{Fabric: c.FabricID(), Version: 2}, state.ErrNoVersion},
-			"another fabric's":       {schema.FollowRequest{Fabric: "another", Version: 1}, state.ErrMoved},
+			"its end":              {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: size}, nil},
+			"beyond its end":       {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: size + 1}, state.ErrNoPart},
+			"before its beginning": {schema.FollowRequest{Fabric: c.FabricID(), Version: 1, Offset: -1}, state.ErrNoPart},
+			"another version":      {schema.FollowRequest{Fabric: c.FabricID(), Version: 2}, state.ErrNoVersion},
+			"another fabric's":     {schema.FollowRequest{Fabric: "another", Version: 1}, state.ErrMoved},
 		} {
 			if got, err := c.Tell(t.Context(), &c2.req); !errors.Is(err, c2.want) || c2.want == nil && len(got.(schema.FetchAnswer).Data) > 0 {
 				t.Errorf("%s: %s, %v", name, fmt.Sprint(got), err)

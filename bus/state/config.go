@@ -16,29 +16,26 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ConfigBucket is the bucket of the configuration. Its keys are `current`,
-// which names the active version and the proposed one, `v.<n>`, the versions,
-// `node.<id>`, the leases of the brokers, and `fabric`, the fabric's id. Brokers tell
-// workers what the versions say, so there is nothing secret in them.
+// ConfigBucket is the bucket of the configuration. Its keys are `current`, which names the active
+// and the proposed version, `v.<n>` for the versions, `node.<id>` for the leases of brokers, and
+// `fabric` for the fabric's id. Brokers send versions to workers, so they contain no secrets.
 const ConfigBucket = "hook_config"
 
-// The bounds of the configuration's bucket.
+// The limits of the configuration's bucket.
 const (
 	// MaxConfig is the largest configuration, as JSON.
 	MaxConfig = schema.MaxEvent
-	// KeptConfigs is how many versions nodes hold on to, the active one
-	// included, beside the one that is proposed.
+	// KeptConfigs is how many versions nodes keep besides the proposed one, including the active one.
 	KeptConfigs = 3
-	// HistoryConfigs is how many versions the bucket keeps, the active one
-	// included, to look at and to go back to.
+	// HistoryConfigs is how many versions the bucket keeps for inspection and rollback, including the
+	// active one.
 	HistoryConfigs = 8
 
-	// All versions that are kept, one proposal, and one left over; the rest is
-	// room for all other keys.
+	// The bucket fits all kept versions, a proposal, a discarded one, and all other keys.
 	maxConfigBytes = (HistoryConfigs + 2) * schema.MaxPayload
 	configHistory  = 16
-	// markersFor is how long it shows that a version was deleted, lapsedFor that
-	// a lease lapsed. No key of a bucket lives shorter than its lapsed markers.
+	// markersFor is the TTL of the marker of a deleted version, lapsedFor that of a lapsed lease.
+	// No key of the bucket may have a shorter TTL than lapsedFor.
 	markersFor = 24 * time.Hour
 	lapsedFor  = 10 * time.Second
 )
@@ -48,39 +45,39 @@ const (
 	fabricKey  = "fabric"
 )
 
-// ErrNoVersion says that a version does not exist, or no longer.
+// ErrNoVersion means that a version does not exist, or was deleted.
 var ErrNoVersion = errors.New("there is no such config version")
 
-// ErrUnreadable says that a version is there, but makes no sense.
+// ErrUnreadable means that a version exists but cannot be parsed.
 var ErrUnreadable = errors.New("cannot be read")
 
-// ConfigOptions say how the configuration is kept.
+// ConfigOptions configure the bucket.
 type ConfigOptions struct {
-	// Replicas of the bucket; one that is there gets more, but never less; 0 is 1.
+	// Replicas of the bucket; an existing bucket can get more, never fewer; 0: 1.
 	Replicas int
-	// Logger hears of what can wait; nil is silence.
+	// Logger logs what needs no action at once; nil: no log.
 	Logger *slog.Logger
 }
 
-// Configs are the versions of the fabric's configuration. Each is written once
-// and never changed; at most one of them is proposed, one of them is active.
+// Configs are the versions of the fabric's configuration. A version never changes. At most one is
+// proposed, and one is active.
 type Configs struct {
 	js       jetstream.JetStream
 	bucket   *kv.Bucket
 	kv       jetstream.KeyValue
 	log      *slog.Logger
 	replicas int
-	keys     atomic.Pointer[kv.Bucket] // see Seed; nil: it was not opened yet
+	keys     atomic.Pointer[kv.Bucket] // see Seed; nil: not opened yet
 	fabric   atomic.Pointer[string]
-	named    atomic.Pointer[pointer] // the pointer as it was read last; nil: it was not
-	// watched says that a Watch is on, which takes the questions of Confirm.
+	named    atomic.Pointer[pointer] // the last pointer that was read; nil: none yet
+	// watched is true while a Watch runs, which receives from questions.
 	watched   atomic.Bool
 	questions chan chan<- error
 	stored    storedVersions
 }
 
-// OpenConfigs makes the configuration's bucket, or opens the one that is
-// there. It waits for a JetStream that is still starting.
+// OpenConfigs creates or opens the bucket of the configuration. It waits for a JetStream that is
+// starting.
 func OpenConfigs(ctx context.Context, js jetstream.JetStream, o ConfigOptions) (*Configs, error) {
 	b, err := kv.Open(ctx, js, bucket(max(o.Replicas, 1)), 0)
 	if err != nil {
@@ -111,11 +108,11 @@ func newConfigs(js jetstream.JetStream, b *kv.Bucket, store jetstream.KeyValue, 
 	return &Configs{js: js, bucket: b, kv: store, log: log, replicas: max(o.Replicas, 1), questions: make(chan chan<- error)}
 }
 
-// FabricID is the id of the fabric, a UUID made with its buckets: a new data
-// directory is a new fabric.
+// FabricID returns the id of the fabric, a UUID that was made with its buckets. A new data directory
+// is a new fabric.
 func (c *Configs) FabricID() string { return *c.fabric.Load() }
 
-// ensureFabric returns the fabric's id. Of all who come at once, one makes it.
+// ensureFabric returns the fabric's id. Of several concurrent callers one makes it.
 func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
 	id, mine := "", uuid.NewString()
 	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
@@ -136,7 +133,7 @@ func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
 		}
 		_, err = c.bucket.Write(ctx, kv.Write{Key: fabricKey, Value: []byte(id)})
 		if kv.Refused(err) {
-			return false, nil // somebody else makes it
+			return false, nil // another broker has written it
 		}
 		return err == nil, err
 	})
@@ -149,9 +146,8 @@ func (c *Configs) ensureFabric(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// fresh reports whether nothing was ever stored in the bucket but perhaps the fabric's id,
-// which is stored before everything else: where the rest is without it, part of the
-// bucket was lost.
+// fresh reports whether the bucket has had no key except the fabric's id. The id is written first, so
+// other keys without it mean that part of the bucket was lost.
 func (c *Configs) fresh(ctx context.Context) (bool, error) {
 	info, err := c.bucket.Info(ctx)
 	if err != nil || info.Last == 0 {
@@ -161,13 +157,13 @@ func (c *Configs) fresh(ctx context.Context) (bool, error) {
 	return e.Revision > 0, err
 }
 
-// errNoFabric says that the fabric's id was taken away.
+// errNoFabric means that the fabric's id was deleted.
 var errNoFabric = fmt.Errorf("the fabric's id can be neither read nor made: the key %s of the bucket %s was deleted or lost, and others are there", fabricKey, ConfigBucket)
 
 func versionKey(n uint64) string { return "v." + strconv.FormatUint(n, 10) }
 
-// Get returns a version, active or not, or [ErrNoVersion] if it does not exist any more. On a
-// cluster a version that is milliseconds old may not be found yet.
+// Get returns a version, active or not, or [ErrNoVersion]. In a cluster a version may be missing for
+// some milliseconds after it was written.
 func (c *Configs) Get(ctx context.Context, version uint64) (schema.Config, error) {
 	data, err := c.read(ctx, version)
 	if err != nil {
@@ -176,7 +172,7 @@ func (c *Configs) Get(ctx context.Context, version uint64) (schema.Config, error
 	return parseVersion(data, version)
 }
 
-// read returns a version as it is stored.
+// read returns the stored bytes of a version.
 func (c *Configs) read(ctx context.Context, version uint64) ([]byte, error) {
 	e, err := c.kv.Get(ctx, versionKey(version))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -188,8 +184,8 @@ func (c *Configs) read(ctx context.Context, version uint64) ([]byte, error) {
 	return e.Value(), c.genuine(version, e.Value())
 }
 
-// genuine refuses what is stored of a version that is not what was proposed, as far as the
-// pointer that was read last says what that was.
+// genuine returns an error if stored bytes differ from those that were proposed. It can check only
+// versions whose digest the last pointer has.
 func (c *Configs) genuine(version uint64, data []byte) error {
 	p := c.named.Load()
 	if p == nil {
@@ -201,7 +197,7 @@ func (c *Configs) genuine(version uint64, data []byte) error {
 	return nil
 }
 
-// parseVersion reads what is stored of a version.
+// parseVersion parses the stored bytes of a version.
 func parseVersion(data []byte, version uint64) (schema.Config, error) {
 	var cfg schema.Config
 	if err := schema.Unmarshal(data, &cfg); err != nil {
@@ -211,8 +207,7 @@ func parseVersion(data []byte, version uint64) (schema.Config, error) {
 	return cfg, nil
 }
 
-// Current returns the active version; before anything was published, the zero
-// Config, which has no hooks.
+// Current returns the active version; before the first one, the zero Config, which has no hooks.
 func (c *Configs) Current(ctx context.Context) (schema.Config, error) {
 	for i := range kv.Attempts {
 		p, _, err := c.pointer(ctx)
@@ -230,7 +225,7 @@ func (c *Configs) Current(ctx context.Context) (schema.Config, error) {
 	return schema.Config{}, fmt.Errorf("the active config version: %w; it was deleted from the bucket %s", ErrNoVersion, ConfigBucket)
 }
 
-// Versions tells of the versions that are kept, the active one first.
+// Versions describes the kept versions, the active one first.
 func (c *Configs) Versions(ctx context.Context) ([]schema.VersionInfo, error) {
 	p, _, err := c.pointer(ctx)
 	return p.Kept, err

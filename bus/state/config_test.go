@@ -29,13 +29,13 @@ func open(t *testing.T, js jetstream.JetStream) *state.Configs {
 	return c
 }
 
-// config is a configuration with one hook of that name.
+// config returns a configuration with one hook of that name.
 func config(name string) schema.Config {
 	return schema.Config{Dir: "/etc/" + name, Hooks: []schema.Hook{{Name: name, Event: schema.PreToolUse, Type: schema.Builtin,
 		Handler: "deny", Timeout: schema.DefaultTimeout, Pool: "default", Options: map[string]any{"n": 1}}}}
 }
 
-// publish proposes and activates, while nobody else does.
+// publish proposes and activates a version; there must be no other proposer.
 func publish(t *testing.T, c *state.Configs, cfg schema.Config, version uint64, changed bool) {
 	t.Helper()
 	v, same, err := c.Propose(t.Context(), cfg, state.Proposal{})
@@ -66,7 +66,7 @@ func TestConfigsAreVersions(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		if cur, err := c.Current(t.Context()); err != nil || cur.Version != 0 || len(cur.Hooks) != 0 {
-			t.Errorf("before anything: %+v, %v", cur, err)
+			t.Errorf("before the first version: %+v, %v", cur, err)
 		}
 		publish(t, c, config("a"), 1, true)
 		same := config("a")
@@ -81,10 +81,10 @@ func TestConfigsAreVersions(t *testing.T) {
 			t.Error(err, d)
 		}
 		if cur, err := open(t, js).Current(t.Context()); err != nil || cur.Version != 3 || cur.Hooks[0].Name != "a" {
-			t.Errorf("the active one: %+v, %v", cur, err)
+			t.Errorf("the active version: %+v, %v", cur, err)
 		}
 		elsewhere := config("a")
-		elsewhere.Dir = "/elsewhere" // its programs may be others
+		elsewhere.Dir = "/elsewhere" // relative programs may differ
 		publish(t, c, elsewhere, 4, true)
 	})
 }
@@ -125,7 +125,7 @@ func TestTheBucketIsBounded(t *testing.T) {
 		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig-500)
 		publish(t, c, big, 1, true)
 		if got, err := c.Current(t.Context()); err != nil || len(got.Hooks[0].When) != state.MaxConfig-500 {
-			t.Errorf("a large configuration comes back with %v", err)
+			t.Errorf("a large configuration: %v", err)
 		}
 		big.Hooks[0].When = strings.Repeat("x", state.MaxConfig)
 		if _, _, err := c.Propose(t.Context(), big, state.Proposal{}); !errors.Is(err, state.ErrTooLarge) || !strings.Contains(err.Error(), "at most 8128 KiB") {
@@ -157,9 +157,9 @@ func TestAFabricHasOneID(t *testing.T) {
 	})
 }
 
-// A bucket that lost its first messages is no new fabric: shims would take what is gone for
-// what was taken away.
-func TestALostFabricIDIsSaid(t *testing.T) {
+// A bucket that lost its first messages must not look like a new fabric, because shims would drop
+// what is missing in it.
+func TestALostFabricIDIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		open(t, js)
@@ -177,7 +177,7 @@ func TestALostFabricIDIsSaid(t *testing.T) {
 	})
 }
 
-func TestADeletedFabricIDIsSaid(t *testing.T) {
+func TestADeletedFabricIDIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		open(t, js)
@@ -195,8 +195,8 @@ func TestADeletedFabricIDIsSaid(t *testing.T) {
 	})
 }
 
-func TestABucketWithoutLeasesIsRefused(t *testing.T) {
-	for name, ttl := range map[string]time.Duration{"it knows no TTL": 0, "its markers live longer than a lease": 24 * time.Hour} {
+func TestABucketThatCannotHoldLeasesIsRejected(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"it has no TTL": 0, "its markers live longer than a lease": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				js := bustest.JetStream(t, bustest.Start(t))
@@ -235,7 +235,7 @@ func TestEqualProposersAgree(t *testing.T) {
 	})
 }
 
-// insist proposes until nobody else does, and activates what it proposed.
+// insist proposes until it is the only proposer, and activates its version.
 func insist(t *testing.T, c *state.Configs, cfg schema.Config) (version uint64, same bool) {
 	for {
 		v, same, err := c.Propose(t.Context(), cfg, state.Proposal{})

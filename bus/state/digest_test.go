@@ -11,15 +11,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What is stored in the place of a version is not that version, however sound it looks:
-// what was active stays so, and applying it again mends it.
-func TestAVersionThatWasChangedIsNotTakenOver(t *testing.T) {
+// Nodes reject a stored version that was changed, even a valid one. The active version stays, and
+// applying the configuration again repairs it.
+func TestAModifiedVersionIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
 		seen, stop := watch(t, c)
 		publish(t, c, config("a"), 1, true)
-		if got, _ := told(seen); len(got) == 0 || got[len(got)-1] != "1 a, keep [1]" {
+		if got, _ := received(seen); len(got) == 0 || got[len(got)-1] != "1 a, keep [1]" {
 			t.Errorf("%q", got)
 		}
 		if kept, err := c.Versions(t.Context()); err != nil || len(kept[0].Digest) != 64 {
@@ -36,19 +36,19 @@ func TestAVersionThatWasChangedIsNotTakenOver(t *testing.T) {
 			t.Errorf("%+v, %v", cfg.Hooks, err)
 		}
 		if cfg, err := open(t, js).Current(t.Context()); err == nil {
-			t.Errorf("who starts anew takes %+v", cfg.Hooks)
+			t.Errorf("a new process uses %+v", cfg.Hooks)
 		}
 		later, end := watch(t, open(t, js))
 		<-time.After(time.Minute)
 		sees(t, later)
 		sees(t, seen)
-		publish(t, c, config("a"), 2, true) // not the same as what is stored
+		publish(t, c, config("a"), 2, true) // differs from the stored bytes
 		<-time.After(time.Minute)
-		if got, _ := told(seen); len(got) == 0 || got[len(got)-1] != "2 a, keep [2 1]" {
+		if got, _ := received(seen); len(got) == 0 || got[len(got)-1] != "2 a, keep [2 1]" {
 			t.Errorf("%q", got)
 		}
-		if got, _ := told(later); len(got) == 0 || got[len(got)-1] != "2 a, keep [2 1]" {
-			t.Errorf("who started meanwhile: %q", got)
+		if got, _ := received(later); len(got) == 0 || got[len(got)-1] != "2 a, keep [2 1]" {
+			t.Errorf("a process that started before: %q", got)
 		}
 		for _, err := range []error{stop(), end()} {
 			if err != nil {
@@ -58,8 +58,8 @@ func TestAVersionThatWasChangedIsNotTakenOver(t *testing.T) {
 	})
 }
 
-// A version that is proposed is looked at likewise, and one of an earlier release has no digest.
-func TestDigestsAreOfWhatWasProposed(t *testing.T) {
+// Versions of earlier releases have no digest.
+func TestAModifiedProposalIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
@@ -72,7 +72,7 @@ func TestDigestsAreOfWhatWasProposed(t *testing.T) {
 		}
 		put(t, js, "current", `{"version":1,"last":1,"kept":[{"version":1}]}`)
 		<-time.After(time.Minute)
-		if got, _ := told(seen); len(got) == 0 || got[len(got)-1] != "1 x, keep [1]" {
+		if got, _ := received(seen); len(got) == 0 || got[len(got)-1] != "1 x, keep [1]" {
 			t.Errorf("without a digest: %q", got)
 		}
 		if err := stop(); err != nil {

@@ -11,39 +11,36 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// backwards is how long a leader must say older things than were heard before
-// that is believed: a leader that was cut off does so until it notices, a
-// fabric that came back from a copy does so for ever.
+// backwards is how long a leader must return an older state before the follower accepts it. A leader
+// that was cut off does so only until it notices, a restored data directory permanently.
 const backwards = 15 * time.Second
 
-// A source is where a follower reads.
+// A source is what a follower reads from.
 type source interface {
-	// standing is where the configuration stands, by the leader's word. If it is of
-	// that fabric and revision, nobody needs to be sure once more that it is.
+	// standing returns the state of the configuration, from the leader. If it has that fabric and
+	// revision, it need not be verified again.
 	standing(ctx context.Context, fabric string, revision uint64) (schema.Standing, error)
-	// version reads one of the fabric's versions; [ErrNoVersion]: it is not there, or
-	// not yet.
+	// version reads a version of the fabric; [ErrNoVersion]: it does not exist, or not yet.
 	version(ctx context.Context, fabric string, n uint64) (schema.Config, error)
 }
 
-// A follower takes over what its source says.
+// A follower passes the changes of its source to use.
 type follower struct {
 	from source
 	log  *slog.Logger
 	use  func(Update)
-	// seen is what use was last told, of the pointer's revision; told says
-	// that it was told anything.
+	// seen is the last update that was passed to use, at revision; told is false before the
+	// first one.
 	seen     Update
 	revision uint64
 	told     bool
-	// older is since when leaders say older things than seen.
+	// older is since when leaders return an older state than seen.
 	older time.Time
-	// failed is what came of the last look.
+	// failed is the result of the last look.
 	failed error
 }
 
-// again looks, says what is wrong, and returns when to look again although nobody
-// says that something changed.
+// again looks, logs errors, and returns when to look again without a notification.
 func (f *follower) again(ctx context.Context) time.Duration {
 	err := f.look(ctx)
 	switch {
@@ -60,7 +57,7 @@ func (f *follower) again(ctx context.Context) time.Duration {
 	return lookAgain
 }
 
-// active is the version that use was last told is; 0: none.
+// active returns the active version that was last passed to use; 0: none.
 func (f *follower) active() uint64 {
 	if f.seen.Active == nil {
 		return 0
@@ -68,8 +65,8 @@ func (f *follower) active() uint64 {
 	return f.seen.Active.Version
 }
 
-// look reads where the configuration stands and takes it over; once more if it
-// changes meanwhile.
+// look reads the state of the configuration and passes it on. It starts again if the state changes
+// during the read.
 func (f *follower) look(ctx context.Context) error {
 	for range kv.Attempts {
 		if err := f.lookOnce(ctx); !errors.Is(err, ErrMoved) {
@@ -99,7 +96,7 @@ func (f *follower) lookOnce(ctx context.Context) error {
 	return f.take(ctx, &s)
 }
 
-// forward refuses a revision that is older than the one before, for a while.
+// forward rejects a state that is older than the last one, for a while.
 func (f *follower) forward(revision uint64) error {
 	switch {
 	case revision >= f.revision:
@@ -115,7 +112,7 @@ func (f *follower) forward(revision uint64) error {
 	return errors.New("the stream's leader returned an older state than before; it may be cut off from the others")
 }
 
-// take reads the versions that s names and tells use of them.
+// take reads the versions in s and passes them to use.
 func (f *follower) take(ctx context.Context, s *schema.Standing) error {
 	next := Update{Fabric: s.Fabric, Keep: s.Keep}
 	var err error
@@ -139,9 +136,8 @@ func (f *follower) take(ctx context.Context, s *schema.Standing) error {
 	return nil
 }
 
-// version returns a version that was read before, or reads it; 0 is nil. It is
-// one that was named at that revision: if something changes before the version
-// is found, the error is [ErrMoved].
+// version returns a known version, or reads it; 0 is nil. If the state at that revision changes before
+// the version is found, the error is [ErrMoved].
 func (f *follower) version(ctx context.Context, n, revision uint64) (*schema.Config, error) {
 	for _, known := range []*schema.Config{f.seen.Active, f.seen.Candidate} {
 		if known != nil && known.Version == n {
@@ -151,7 +147,7 @@ func (f *follower) version(ctx context.Context, n, revision uint64) (*schema.Con
 	if n == 0 {
 		return nil, nil
 	}
-	for i := 0; ; i++ { // A replica may not know a new version yet.
+	for i := 0; ; i++ { // a replica may not have a new version yet
 		cfg, err := f.from.version(ctx, f.seen.Fabric, n)
 		if err == nil {
 			cfg.Fabric = f.seen.Fabric
@@ -172,7 +168,7 @@ func (f *follower) version(ctx context.Context, n, revision uint64) (*schema.Con
 	}
 }
 
-// still returns [ErrMoved] if something changed since that revision.
+// still returns [ErrMoved] if the state has changed since that revision.
 func (f *follower) still(ctx context.Context, revision uint64) error {
 	now, err := f.from.standing(ctx, f.seen.Fabric, revision)
 	if err == nil && (now.Fabric != f.seen.Fabric || now.Revision != revision) {
@@ -181,7 +177,7 @@ func (f *follower) still(ctx context.Context, revision uint64) error {
 	return err
 }
 
-// equal reports whether a node need not be told o after u.
+// equal reports whether u and o are the same for a node.
 func (u Update) equal(o Update) bool {
 	return u.Active == o.Active && u.Candidate == o.Candidate && slices.Equal(u.Keep, o.Keep) &&
 		(u.Bad == nil) == (o.Bad == nil) && (u.Bad == nil || u.Bad.Version == o.Bad.Version && u.Bad.Err.Error() == o.Bad.Err.Error())

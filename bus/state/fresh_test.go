@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A machine that slept has the one clock behind the other.
+// After a sleep of the machine its monotonic clock is behind its wall clock.
 func TestFreshnessEndsByEitherClock(t *testing.T) {
 	now := time.Now()
 	past, future := now.Add(-time.Second), now.Add(time.Second)
@@ -34,6 +34,6 @@ func TestFreshnessNeverEndsEarlier(t *testing.T) {
 	l.extend(now.Add(freshFor))
 	l.extend(now.Add(unsaidFor))
 	if !l.Fresh(now.Add(freshFor-1)) || l.Fresh(now.Add(freshFor)) {
-		t.Error("a renewal that only half worked cost what was confirmed before")
+		t.Error("a partly failed renewal shortened the freshness")
 	}
 }

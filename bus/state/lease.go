@@ -14,30 +14,28 @@ import (
 )
 
 const (
-	// endFor bounds the end of a lease: one that cannot be ended lapses.
+	// endFor bounds the end of a lease. A lease that cannot be ended lapses.
 	endFor = 2 * time.Second
 	// renewEvery is how often a lease is renewed.
 	renewEvery = 3 * time.Second
 	// renewFor bounds one renewal.
 	renewFor = 4 * time.Second
-	// alsoFor bounds what is confirmed beside the configuration while others wait for it.
+	// alsoFor bounds each additional Confirm while the lease has not lapsed.
 	alsoFor = time.Second
-	// renewAgain is how soon it is renewed again when that did not work, and
-	// renewSoon how soon when somebody waits for it.
+	// renewAgain is the interval after a failed renewal, and renewSoon the shortest one.
 	renewAgain = 500 * time.Millisecond
 	renewSoon  = 100 * time.Millisecond
-	// freshFor is how long a broker may answer after a renewal began that was
-	// confirmed. It is shorter than the lease, whoever's clock runs fast.
+	// freshFor is how long a broker may answer after the beginning of a confirmed renewal. It is
+	// shorter than the lease, so that clocks may run at different speeds.
 	freshFor = 12 * time.Second
-	// unsaidFor is the same for one that the leader read but could not store.
+	// unsaidFor is freshFor for a renewal that the leader could read but not store.
 	unsaidFor = 4 * time.Second
 )
 
-// A Lease says that a broker is alive and what it holds of the configuration.
-// While it is [Lease.Fresh] the broker knows what is active: nobody activates a
-// version before every broker that holds a lease has it ready, so a broker is
-// never behind by more than one version. A broker whose lease may have lapsed
-// must not answer calls before [Lease.Wait] returns.
+// A Lease announces that a broker is alive, and which versions it has. While it is [Lease.Fresh] the
+// broker knows the active version: no version is activated before every broker with a lease has
+// prepared it, so a broker is at most one version behind. A broker whose lease may have lapsed must
+// not answer calls before [Lease.Wait] returns.
 type Lease struct {
 	configs *Configs
 	key     string
@@ -46,26 +44,26 @@ type Lease struct {
 	wake    chan struct{}
 	// until is when the lease stops being fresh; nil: it never was.
 	until atomic.Pointer[freshness]
-	// unstored: the last write of the lease did not work.
+	// unstored is true after a failed write of the lease.
 	unstored atomic.Bool
-	// held is until when the lease that was stored last surely is there. Only the
-	// goroutine that renews uses it.
+	// held is until when the last stored lease certainly exists. Only the goroutine that renews
+	// uses it.
 	held freshness
 
-	mu    sync.Mutex    // guards what follows
-	node  Node          // what is to be said
-	round chan struct{} // closed when the renewal that is on or comes next is over
+	mu    sync.Mutex    // guards the following fields
+	node  Node          // the content of the lease
+	round chan struct{} // closed at the end of the current or next renewal
 	also  []Confirm
-	realm func() (unreadable bool) // nil: there is none to read
+	realm func() (unreadable bool) // nil: the broker has no realm
 }
 
-// A Confirm reads from a leader what a broker must know. A broker whose lease may have
-// lapsed is one that others did not wait for meanwhile: what it then hears must be known
-// to be the last word, and not only what a leader says that may be cut off itself.
+// A Confirm reads from a leader what a broker must know. If the lease may have lapsed, other brokers
+// did not wait for this one. The answer must then be proved to be current, because the leader itself may
+// be cut off.
 type Confirm func(ctx context.Context, lapsed bool) error
 
-// Lease takes a lease for a broker and keeps it until [Lease.Close]. Somebody
-// must [Configs.Watch] for it to become fresh.
+// Lease takes a lease for a broker and renews it until [Lease.Close]. It becomes fresh only while a
+// [Configs.Watch] runs.
 func (c *Configs) Lease(n Node) (*Lease, error) {
 	key, err := nodeKey(n.ID)
 	if err != nil {
@@ -80,8 +78,8 @@ func (c *Configs) Lease(n Node) (*Lease, error) {
 	return l, nil
 }
 
-// Report says at once, if that is new, which version the broker answers with
-// and what it thinks of the proposed one; nil: nothing yet.
+// Report announces the version that the broker answers with, and its report on the proposed one; nil:
+// no report yet.
 func (l *Lease) Report(active uint64, candidate *schema.Candidate) {
 	l.mu.Lock()
 	same := l.node.Active == active && sameCandidate(l.node.Candidate, candidate)
@@ -92,7 +90,7 @@ func (l *Lease) Report(active uint64, candidate *schema.Candidate) {
 	}
 }
 
-// Froze says at once which version of what is frozen the broker goes by.
+// Froze announces the version of the freezes that the broker applies.
 func (l *Lease) Froze(version uint64) {
 	l.mu.Lock()
 	same := l.node.Freeze == version
@@ -103,50 +101,48 @@ func (l *Lease) Froze(version uint64) {
 	}
 }
 
-// Also has each renewal confirm something else after the configuration, from the first one
-// on if it is said before somebody does [Configs.Watch], so that a broker that starts or was
-// cut off knows it before it answers. Where that cannot be had
-// soon, a broker whose lease is still there goes on with what it knows: whoever changes
-// it waits until this broker says that it knows.
+// Also makes each renewal run another Confirm after the configuration's. One that is added before
+// [Configs.Watch] runs from the first renewal on, so that a broker that starts, or was cut off, knows
+// the result before it answers. If it fails while the lease has not lapsed, the broker continues: a
+// process that makes a change waits until this broker confirms it.
 func (l *Lease) Also(confirm Confirm) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.also = append(l.also, confirm)
 }
 
-// Realm has each renewal say whether the broker cannot read who may use its server.
+// Realm makes each renewal announce whether the broker cannot read its realm.
 func (l *Lease) Realm(unreadable func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.realm = unreadable
 }
 
-// freshness is an end by both clocks of the machine: the steady one stands
-// still while the machine sleeps, the one on the wall is set by people.
+// freshness is an end by both clocks of the machine: the monotonic one stops while the machine
+// sleeps, and the wall clock can be set.
 type freshness struct {
 	steady time.Time
-	wall   time.Time // without the reading of the other
+	wall   time.Time // without the monotonic reading
 }
 
-// freshUntil is a freshness that ends at a time that was told with both clocks.
+// freshUntil returns the freshness that ends at t, a result of time.Now.
 func freshUntil(t time.Time) freshness { return freshness{steady: t, wall: t.Round(0)} }
 
-// at reports whether it lasts at a time that time.Now told.
+// at reports whether it lasts at now, a result of time.Now.
 func (f *freshness) at(now time.Time) bool { return now.Before(f.steady) && now.Before(f.wall) }
 
-// Fresh reports whether the broker may answer at that time, which is one that
-// time.Now told.
+// Fresh reports whether the broker may answer at now, a result of time.Now.
 func (l *Lease) Fresh(now time.Time) bool {
 	until := l.until.Load()
 	return until != nil && until.at(now)
 }
 
-// Stored reports whether the lease could be written last time. One that could,
-// and is not fresh, waits for the configuration to be confirmed.
+// Stored reports whether the last write of the lease succeeded. A lease that is stored and not fresh
+// waits for a confirmation of the configuration.
 func (l *Lease) Stored() bool { return !l.unstored.Load() }
 
-// Wait returns when the lease is fresh, and renews it at once if it is not. Many
-// may wait for one renewal.
+// Wait returns when the lease is fresh, and renews it at once if it is not. Several callers share one
+// renewal.
 func (l *Lease) Wait(ctx context.Context) error {
 	for !l.Fresh(time.Now()) {
 		l.mu.Lock()
@@ -164,7 +160,7 @@ func (l *Lease) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the lease: nobody waits for this broker any more.
+// Close ends the lease: other brokers no longer wait for this one.
 func (l *Lease) Close(ctx context.Context) error {
 	l.stop()
 	<-l.ended
@@ -183,7 +179,7 @@ func (l *Lease) poke() {
 	}
 }
 
-// keep renews the lease in time, when what it says changed, and when asked.
+// keep renews the lease in time, when its content changed, and on request.
 func (l *Lease) keep(ctx context.Context) {
 	defer close(l.ended)
 	defer l.until.Store(nil)
@@ -202,7 +198,7 @@ func (l *Lease) keep(ctx context.Context) {
 	}
 }
 
-// rest waits, but not when somebody asks.
+// rest waits, unless a renewal is requested.
 func (l *Lease) rest(ctx context.Context, wait time.Duration) {
 	t := time.NewTimer(wait)
 	defer t.Stop()
@@ -213,42 +209,42 @@ func (l *Lease) rest(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// renew writes the lease and then has the pointer confirmed: only an answer to
-// the write proves that the leader is not cut off from the others.
+// renew writes the lease and then confirms the pointer. Only an answer to the write proves that the
+// leader is not cut off from the others.
 func (l *Lease) renew(ctx context.Context) error {
 	defer l.over()
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, renewFor)
 	defer cancel()
-	said := l.write(ctx)
-	l.unstored.Store(said != nil)
-	if _, answered := errors.AsType[*jetstream.APIError](said); said != nil && !answered {
-		return said
+	stored := l.write(ctx)
+	l.unstored.Store(stored != nil)
+	if _, answered := errors.AsType[*jetstream.APIError](stored); stored != nil && !answered {
+		return stored
 	}
 	lapsed := !l.held.at(time.Now())
 	if err := l.confirm(ctx, lapsed); err != nil {
-		return errors.Join(said, err)
+		return errors.Join(stored, err)
 	}
-	if said != nil {
+	if stored != nil {
 		until := start.Add(unsaidFor)
 		if !lapsed && l.held.steady.Before(until) {
-			until = l.held.steady // nobody waits for longer, and more must be confirmed then
+			until = l.held.steady // other brokers wait no longer, and more must be confirmed then
 		}
 		l.extend(until)
-		return said
+		return stored
 	}
 	l.held = freshUntil(start.Add(freshFor))
 	l.extend(start.Add(freshFor))
 	return nil
 }
 
-// confirm reads from the leaders what the broker must know.
+// confirm reads what the broker must know from the leaders.
 func (l *Lease) confirm(ctx context.Context, lapsed bool) error {
 	if err := l.configs.Confirm(ctx); err != nil {
 		return err
 	}
 	l.mu.Lock()
-	also := l.also // a broker that starts has said by now what else it must know
+	also := l.also // a starting broker has added all of them by now
 	l.mu.Unlock()
 	for _, confirm := range also {
 		if lapsed {
@@ -266,7 +262,7 @@ func (l *Lease) confirm(ctx context.Context, lapsed bool) error {
 	return nil
 }
 
-// write stores the lease, in the place of the one before.
+// write stores the lease, in place of the previous one.
 func (l *Lease) write(ctx context.Context) error {
 	l.mu.Lock()
 	n, unreadable := l.node, l.realm
@@ -282,7 +278,7 @@ func (l *Lease) write(ctx context.Context) error {
 	return err
 }
 
-// extend moves the end of the freshness, but never back.
+// extend moves the end of the freshness forward, never back.
 func (l *Lease) extend(until time.Time) {
 	if old := l.until.Load(); old == nil || until.After(old.steady) {
 		f := freshUntil(until)
@@ -290,7 +286,7 @@ func (l *Lease) extend(until time.Time) {
 	}
 }
 
-// over tells all who wait that a renewal is over.
+// over wakes all who wait for a renewal.
 func (l *Lease) over() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

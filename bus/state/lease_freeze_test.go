@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state"
 )
 
-func TestALeaseSaysWhichFreezesABrokerGoesBy(t *testing.T) {
+func TestALeaseHasTheVersionOfTheFreezesThatABrokerApplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		reader := open(t, js)
@@ -26,7 +26,7 @@ func TestALeaseSaysWhichFreezesABrokerGoesBy(t *testing.T) {
 	})
 }
 
-func TestALeaseSaysThatABrokerCanNotReadItsRealm(t *testing.T) {
+func TestALeaseReportsThatABrokerCannotReadItsRealm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		reader := open(t, js)
@@ -38,15 +38,15 @@ func TestALeaseSaysThatABrokerCanNotReadItsRealm(t *testing.T) {
 		}
 		for _, is := range []bool{false, true, false} {
 			unreadable.Store(is)
-			<-time.After(4 * time.Second) // it is renewed meanwhile
+			<-time.After(4 * time.Second) // at least one renewal
 			wantNodes(t, reader, state.Node{ID: "b1", RealmUnreadable: is})
 		}
 	})
 }
 
-// Each renewal confirms what else a broker must know. One whose lease is there goes on
-// with what it knows where it cannot have it: others wait for it.
-func TestALeaseConfirmsWhatElseABrokerMustKnow(t *testing.T) {
+// Each renewal runs the additional Confirms. If one fails while the lease exists, the broker
+// continues, because others wait for it.
+func TestEachRenewalRunsTheAdditionalConfirms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked, hung, lapses atomic.Int64
 		_, l, _ := fenced(t)
@@ -54,22 +54,22 @@ func TestALeaseConfirmsWhatElseABrokerMustKnow(t *testing.T) {
 			if asked.Add(1); lapsed {
 				lapses.Add(1)
 			}
-			return errors.New("nobody leads")
+			return errors.New("no leader")
 		})
 		l.Also(func(ctx context.Context, _ bool) error { hung.Add(1); <-ctx.Done(); return context.Cause(ctx) })
 		<-time.After(time.Minute)
 		if a, h := asked.Load(), hung.Load(); a < 10 || h < 10 || lapses.Load() > 0 {
-			t.Errorf("asked %d and %d times in a minute, after %d lapses", a, h, lapses.Load())
+			t.Errorf("%d and %d calls in a minute, after %d lapses", a, h, lapses.Load())
 		}
 		if !l.Fresh(time.Now()) {
-			t.Error("the broker answers nothing any more")
+			t.Error("the broker stopped answering")
 		}
 	})
 }
 
-// Nobody waited for a broker that starts. It answers nothing before it has the proof that it
-// knows what others go by, also of what it was told only after its lease was first written.
-func TestABrokerThatStartsConfirmsWhatElseItMustKnow(t *testing.T) {
+// Other brokers did not wait for a broker that starts. It must not answer before all Confirms
+// succeed with a proof, also those that were added after the first write of its lease.
+func TestAStartingBrokerAnswersOnlyAfterAllConfirms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		l, err := c.Lease(state.Node{ID: "b1"})
@@ -86,10 +86,10 @@ func TestABrokerThatStartsConfirmsWhatElseItMustKnow(t *testing.T) {
 		select {
 		case lapsed := <-said:
 			if !lapsed {
-				t.Error("it was told that others wait for it")
+				t.Error("lapsed is false")
 			}
 		default:
-			t.Error("it answers, and nobody proved anything")
+			t.Error("it answers without a proof")
 		}
 		if err := errors.Join(l.Close(t.Context()), stop()); err != nil {
 			t.Error(err)
@@ -97,9 +97,8 @@ func TestABrokerThatStartsConfirmsWhatElseItMustKnow(t *testing.T) {
 	})
 }
 
-// Nobody waited for a broker whose lease has lapsed. It answers nothing before it knows
-// what others go by since.
-func TestABrokerThatWasCutOffConfirmsWhatElseItMustKnow(t *testing.T) {
+// Other brokers did not wait for a broker whose lease has lapsed.
+func TestABrokerThatWasCutOffAnswersOnlyAfterAllConfirms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, l, _ := fenced(t)
 		var trouble atomic.Bool
@@ -107,7 +106,7 @@ func TestABrokerThatWasCutOffConfirmsWhatElseItMustKnow(t *testing.T) {
 		l.Also(func(_ context.Context, lapsed bool) error {
 			switch {
 			case trouble.Load():
-				return errors.New("nobody leads")
+				return errors.New("no leader")
 			case lapsed:
 				lapses.Add(1)
 			}
@@ -121,7 +120,7 @@ func TestABrokerThatWasCutOffConfirmsWhatElseItMustKnow(t *testing.T) {
 		for range 600 {
 			<-time.After(100 * time.Millisecond)
 			if l.Fresh(time.Now()) {
-				t.Fatal("the broker answers by what it knew before")
+				t.Fatal("the broker answers with its old state")
 			}
 		}
 		if lapses.Load() > 0 {
@@ -138,14 +137,13 @@ func TestABrokerThatWasCutOffConfirmsWhatElseItMustKnow(t *testing.T) {
 	})
 }
 
-// A lease that cannot be stored ends when the one that was stored last does: from then on
-// nobody waits for the broker.
-func TestABrokerWhoseLeaseIsNotStoredKnowsWhenNobodyWaitsForIt(t *testing.T) {
+// Other brokers stop waiting for it when its last stored lease lapses.
+func TestABrokerWhoseLeaseIsNotStoredStopsAnsweringWhenItLapses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, l, _ := fenced(t)
 		l.Also(func(_ context.Context, lapsed bool) error {
 			if lapsed {
-				return errors.New("nobody leads")
+				return errors.New("no leader")
 			}
 			return nil
 		})

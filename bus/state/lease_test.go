@@ -18,7 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// limit changes how much the configuration's stream may hold.
+// limit changes the size limit of the configuration's stream.
 func limit(t *testing.T, s *server.Server, bytes int64) {
 	t.Helper()
 	js := bustest.JetStream(t, s)
@@ -38,7 +38,7 @@ func info(t *testing.T, js jetstream.JetStream) *jetstream.StreamInfo {
 	return s.CachedInfo()
 }
 
-// lease takes a lease for a broker that watches c.
+// lease takes a lease for a broker that watches c, which ends with the test.
 func lease(t *testing.T, c *state.Configs, n state.Node) (*state.Lease, <-chan state.Update) {
 	t.Helper()
 	seen, stop := watch(t, c)
@@ -49,7 +49,7 @@ func lease(t *testing.T, c *state.Configs, n state.Node) (*state.Lease, <-chan s
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = l.Close(ctx) // its server may be gone
+		_ = l.Close(ctx) // its server may have stopped
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -57,7 +57,7 @@ func lease(t *testing.T, c *state.Configs, n state.Node) (*state.Lease, <-chan s
 	return l, seen
 }
 
-// wantNodes holds which brokers hold a lease.
+// wantNodes checks which brokers have a lease.
 func wantNodes(t *testing.T, c *state.Configs, want ...state.Node) {
 	t.Helper()
 	got, err := c.Nodes(t.Context())
@@ -66,7 +66,7 @@ func wantNodes(t *testing.T, c *state.Configs, want ...state.Node) {
 	}
 }
 
-func TestALeaseSaysWhatABrokerHolds(t *testing.T) {
+func TestALeaseHasTheVersionsOfABroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c, reader := open(t, js), open(t, js)
@@ -77,7 +77,7 @@ func TestALeaseSaysWhatABrokerHolds(t *testing.T) {
 		wantNodes(t, reader, me)
 		me.Active, me.Candidate = 3, &schema.Candidate{Version: 4, LoadErrors: map[string]string{"h": "no such program"}}
 		l.Report(3, &schema.Candidate{Version: 4, LoadErrors: map[string]string{"h": "no such program"}})
-		synctest.Wait() // no time passes
+		synctest.Wait() // without time passing
 		wantNodes(t, reader, me)
 		<-time.After(time.Minute)
 		other := state.Node{ID: "a"}
@@ -99,16 +99,16 @@ func TestALeaseSaysWhatABrokerHolds(t *testing.T) {
 func TestABrokerWithoutAnIDGetsNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if _, err := open(t, bustest.JetStream(t, bustest.Start(t))).Lease(state.Node{}); err == nil {
-			t.Error("nobody has a lease")
+			t.Error("there is a lease without an id")
 		}
 	})
 }
 
-// fenced is a broker with a lease, behind a gate, and somebody who is not.
+// fenced returns a broker with a lease behind a gate, and a reader outside it.
 func fenced(t *testing.T) (g *gate, l *state.Lease, reader *state.Configs) {
 	t.Helper()
 	g = &gate{server: bustest.Start(t)}
-	l, _ = lease(t, open(t, wherever(t, g)), state.Node{ID: "b1"})
+	l, _ = lease(t, open(t, jetStreamAt(t, g)), state.Node{ID: "b1"})
 	if err := l.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestABrokerThatIsCutOffStopsBeforeItsLeaseLapses(t *testing.T) {
 		if d := time.Since(start); d < 8*time.Second || d > 13*time.Second {
 			t.Errorf("the broker is fresh for %v", d)
 		}
-		wantNodes(t, reader, state.Node{ID: "b1"}) // the others wait a little longer
+		wantNodes(t, reader, state.Node{ID: "b1"}) // other brokers wait longer
 		<-time.After(7 * time.Second)
 		wantNodes(t, reader)
 		<-time.After(time.Hour)
@@ -141,12 +141,12 @@ func TestABrokerThatIsCutOffStopsBeforeItsLeaseLapses(t *testing.T) {
 	})
 }
 
-func TestWhoComesBackIsFreshWithWhatIsActiveThen(t *testing.T) {
+func TestABrokerThatReconnectsIsFreshWithTheActiveVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{server: bustest.Start(t)}
 		reader := open(t, bustest.JetStream(t, g.server))
 		publish(t, reader, config("a"), 1, true)
-		l, seen := lease(t, open(t, wherever(t, g)), state.Node{ID: "b1"})
+		l, seen := lease(t, open(t, jetStreamAt(t, g)), state.Node{ID: "b1"})
 		if err := l.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -162,13 +162,13 @@ func TestWhoComesBackIsFreshWithWhatIsActiveThen(t *testing.T) {
 		for range crowd {
 			all.Go(func() {
 				if err := l.Wait(t.Context()); err != nil || len(seen) != 1 {
-					t.Errorf("fresh with %d news: %v", len(seen), err)
+					t.Errorf("fresh with %d updates: %v", len(seen), err)
 				}
 			})
 		}
 		all.Wait()
 		if n := info(t, bustest.JetStream(t, g.server)).State.LastSeq - before; n > 3 {
-			t.Errorf("%d renewals for one crowd", n)
+			t.Errorf("%d renewals for concurrent waits", n)
 		}
 		seesActive(t, seen, "3 c, keep [3 2 1]")
 	})
@@ -188,17 +188,17 @@ func TestWaitingForALeaseEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// TestALeaderThatCanNotWriteIsAlive fills the disk, as far as the stream knows.
-func TestALeaderThatCanNotWriteIsAlive(t *testing.T) {
+// The stream's limit stands for a full disk.
+func TestALeaseStaysFreshWhileTheLeaderCannotWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, l, _ := fenced(t)
 		limit(t, g.server, 1)
 		<-time.After(time.Minute)
 		if !l.Fresh(time.Now()) {
-			t.Error("not fresh although the leader says what is active")
+			t.Error("not fresh, although the leader returns the active version")
 		}
 		if l.Stored() {
-			t.Error("a lease is stored where nothing can be")
+			t.Error("a lease is stored in a full stream")
 		}
 		start := time.Now()
 		g.set(t, true)
@@ -225,10 +225,10 @@ func TestALeaseIsNotFreshWithoutAWatch(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		if l.Fresh(time.Now()) {
-			t.Error("fresh, although nobody takes over what is active")
+			t.Error("fresh without a watch")
 		}
 		if !l.Stored() {
-			t.Error("a lease that was written counts as not stored")
+			t.Error("a written lease counts as not stored")
 		}
 		wantNodes(t, c, state.Node{ID: "b1"})
 		if err := l.Close(t.Context()); err != nil {

@@ -14,15 +14,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A model is what the versions should be. It knows nothing of how they are kept.
+// A model holds the expected versions, independent of their storage.
 type model struct {
 	active   uint64
-	names    map[uint64]string // of all that ever were proposed
+	names    map[uint64]string // of all versions that were ever proposed
 	kept     []uint64          // newest first
 	proposed uint64
 }
 
-// propose tells what a proposal should come to.
+// propose returns the expected result of a proposal.
 func (m *model) propose(name string, p state.Proposal) (same bool, err error) {
 	switch {
 	case m.active > 0 && m.names[m.active] == name:
@@ -48,9 +48,8 @@ func (m *model) activate(version uint64) error {
 	return nil
 }
 
-// TestVersionsAreAsTheModelSays holds every order of calls to the model, and
-// what is in the bucket after each.
-func TestVersionsAreAsTheModelSays(t *testing.T) {
+// The test compares random sequences of calls, and the bucket after each, with the model.
+func TestVersionsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s, err := server.Start(t.Context(), server.Options{Dir: t.TempDir(), SyncInterval: time.Minute})
 		if err != nil {
@@ -76,7 +75,7 @@ type modelRun struct {
 	model   model
 }
 
-// version draws a number, mostly of a version that there is or was.
+// version draws a number, mostly of a version that exists or existed.
 func (run *modelRun) version(r *rapid.T, label string) uint64 {
 	return rapid.OneOf(rapid.Just(run.model.proposed), rapid.Just(run.model.active), rapid.Uint64Range(0, uint64(len(run.model.names))+2)).Draw(r, label)
 }
@@ -122,7 +121,7 @@ func (run *modelRun) withdraw(r *rapid.T) {
 	}
 }
 
-// check compares all that can be seen with the model.
+// check compares all visible state with the model.
 func (run *modelRun) check(r *rapid.T) {
 	m := run.model
 	current, err := run.configs.Current(run.t.Context())

@@ -22,7 +22,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// moving is a server that another one replaces.
+// moving is a server that can be replaced.
 type moving struct {
 	atomic.Pointer[server.Server]
 }
@@ -43,11 +43,11 @@ func (m *moving) start(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	<-time.After(time.Minute)
 	m.Store(bustest.StartWith(t, server.Options{Dir: dir}))
-	<-time.After(time.Second) // for the connections to be made again
+	<-time.After(time.Second) // until the connections are made again
 	return m.Load()
 }
 
-// moved is a server that will move, and a connection that goes with it.
+// moved returns a server that can move, and a connection that follows it.
 func moved(t *testing.T, dir string) (*moving, jetstream.JetStream) {
 	t.Helper()
 	first, err := server.Start(t.Context(), server.Options{Dir: dir})
@@ -56,10 +56,10 @@ func moved(t *testing.T, dir string) (*moving, jetstream.JetStream) {
 	}
 	var where moving
 	where.Store(first)
-	return &where, wherever(t, &where)
+	return &where, jetStreamAt(t, &where)
 }
 
-func wherever(t *testing.T, m nats.InProcessConnProvider) jetstream.JetStream {
+func jetStreamAt(t *testing.T, m nats.InProcessConnProvider) jetstream.JetStream {
 	t.Helper()
 	nc, err := bus.Connect(t.Context(), bus.Options{InProcess: m, Name: t.Name()})
 	if err != nil {
@@ -73,11 +73,11 @@ func wherever(t *testing.T, m nats.InProcessConnProvider) jetstream.JetStream {
 	return js
 }
 
-// A gate is a way to a server that can be shut.
+// A gate is the network path to a server, which can be shut.
 type gate struct {
 	server *server.Server
 
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the following fields
 	shut bool
 	open []net.Conn
 }
@@ -93,7 +93,7 @@ func (g *gate) InProcessConn() (net.Conn, error) {
 	return conn, err
 }
 
-// set shuts the gate, which ends what passed it, or opens it again.
+// set shuts the gate, which closes its connections, or opens it.
 func (g *gate) set(t *testing.T, shut bool) {
 	t.Helper()
 	g.mu.Lock()
@@ -125,7 +125,7 @@ func TestAWatcherOutlivesItsServer(t *testing.T) {
 	})
 }
 
-func TestAWatcherNoticesAFabricMadeAnew(t *testing.T) {
+func TestAWatcherNoticesARecreatedFabric(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		where, js := moved(t, t.TempDir())
 		c := open(t, js)
@@ -135,16 +135,16 @@ func TestAWatcherNoticesAFabricMadeAnew(t *testing.T) {
 		old := c.FabricID()
 		seen, stop := watch(t, c)
 		sees(t, seen, "3 old2, keep [3 2 1]")
-		anew := open(t, bustest.JetStream(t, where.move(t, t.TempDir())))
+		recreated := open(t, bustest.JetStream(t, where.move(t, t.TempDir())))
 		<-time.After(11 * time.Second)
 		sees(t, seen, "nothing, keep []")
-		for i := range 3 { // the same numbers and revisions again
-			publish(t, anew, config("new"+fmt.Sprint(i)), uint64(i+1), true)
+		for i := range 3 { // the same numbers and revisions
+			publish(t, recreated, config("new"+fmt.Sprint(i)), uint64(i+1), true)
 			<-time.After(6 * time.Second)
 		}
 		last := seesActive(t, seen, "1 new0, keep [1]", "2 new1, keep [2 1]", "3 new2, keep [3 2 1]")
-		if c.FabricID() == old || last.Active.Fabric != anew.FabricID() {
-			t.Errorf("the fabric is %s, of the version %s; want %s", c.FabricID(), last.Active.Fabric, anew.FabricID())
+		if c.FabricID() == old || last.Active.Fabric != recreated.FabricID() {
+			t.Errorf("the fabric is %s, of the version %s; want %s", c.FabricID(), last.Active.Fabric, recreated.FabricID())
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -152,9 +152,8 @@ func TestAWatcherNoticesAFabricMadeAnew(t *testing.T) {
 	})
 }
 
-// TestAWatcherBelievesACopyOnlyAfterAWhile goes back to a data directory's
-// earlier state, which also a leader says that is cut off.
-func TestAWatcherBelievesACopyOnlyAfterAWhile(t *testing.T) {
+// A leader that is cut off returns an older state, too.
+func TestAWatcherAcceptsARestoredDirectoryOnlyAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, backup := t.TempDir(), t.TempDir()
 		where, js := moved(t, dir)
@@ -173,7 +172,7 @@ func TestAWatcherBelievesACopyOnlyAfterAWhile(t *testing.T) {
 		where.move(t, backup)
 		<-time.After(6 * time.Second)
 		if err := c.Confirm(t.Context()); err == nil || !strings.Contains(err.Error(), "an older state than before") {
-			t.Errorf("confirmed is what is old: %v", err)
+			t.Errorf("an old state is confirmed: %v", err)
 		}
 		sees(t, seen)
 		<-time.After(20 * time.Second)
@@ -184,8 +183,7 @@ func TestAWatcherBelievesACopyOnlyAfterAWhile(t *testing.T) {
 	})
 }
 
-// TestVersionsSurviveAKilledServer goes on with the files as they lie there
-// while the server runs: all that was acknowledged must be in them.
+// The test copies the files of a running server: they must have all acknowledged writes.
 func TestVersionsSurviveAKilledServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, left := t.TempDir(), t.TempDir()
@@ -204,10 +202,10 @@ func TestVersionsSurviveAKilledServer(t *testing.T) {
 		wantNodes(t, reader, state.Node{ID: "b1", Active: 1, Candidate: &schema.Candidate{Version: v}})
 		_, _, err := reader.Propose(t.Context(), config("c"), state.Proposal{})
 		if busy, ok := errors.AsType[*state.Busy](err); !ok || busy.Version != v || busy.By != "b1" {
-			t.Errorf("what was proposed: %v", err)
+			t.Errorf("the proposed version: %v", err)
 		}
 		activate(t, reader, v)
-		<-time.After(20 * time.Second) // nobody renews it there
+		<-time.After(20 * time.Second) // the lease lapses
 		wantNodes(t, reader)
 		if err := where.Load().Close(t.Context()); err != nil {
 			t.Error(err)

@@ -15,33 +15,33 @@ import (
 
 const (
 	nodePrefix = "node."
-	// leaseFor is how long a lease lives when nobody renews it.
+	// leaseFor is how long a lease lives without a renewal.
 	leaseFor = 15 * time.Second
-	// maxNode bounds what a broker says of itself.
+	// maxNode bounds the content of a lease.
 	maxNode = 16 << 10
 )
 
-// A Node is what a broker says of itself, in its lease.
+// A Node is the content of a broker's lease.
 type Node struct {
 	ID string `json:"id"`
 	// Instance is the id of its micro service.
 	Instance string `json:"instance,omitzero"`
-	// Embedded: the NATS server runs in its process, so that its leases end
-	// with the process that has the data directory.
+	// Embedded: the NATS server runs in the broker's process, so its leases end with the process
+	// that uses the data directory.
 	Embedded bool `json:"embedded,omitzero"`
-	// Server is the name of that server in its cluster; empty: it is in none.
+	// Server is the name of that server in its cluster; empty: no cluster.
 	Server string `json:"server,omitzero"`
 	// Active is the version that it answers with; 0: none yet.
 	Active uint64 `json:"active"`
-	// Candidate is what it says of the proposed version; nil: nothing yet.
+	// Candidate is its report on the proposed version; nil: no report yet.
 	Candidate *schema.Candidate `json:"candidate,omitzero"`
-	// Freeze is the version of what is frozen that it goes by.
+	// Freeze is the version of the freezes that it applies.
 	Freeze uint64 `json:"freeze,omitzero"`
-	// RealmUnreadable: it cannot read who may use its server, and goes by what it knew before.
+	// RealmUnreadable: it cannot read its realm, and uses the permissions that it read last.
 	RealmUnreadable bool `json:"realm_unreadable,omitzero"`
 }
 
-// nodeKey is the key of a broker's lease.
+// nodeKey returns the key of a broker's lease.
 func nodeKey(id string) (string, error) {
 	tok, err := bus.Token(id)
 	if err != nil {
@@ -50,8 +50,8 @@ func nodeKey(id string) (string, error) {
 	return nodePrefix + tok, nil
 }
 
-// Nodes are the brokers that hold a lease, by their ids. All leases written
-// before the call are among them, and none that ended.
+// Nodes returns the brokers with a lease, sorted by key. It includes all leases that were written before
+// the call, and no ended one.
 func (c *Configs) Nodes(ctx context.Context) ([]Node, error) {
 	leases, err := c.leases(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *Configs) Nodes(ctx context.Context) ([]Node, error) {
 	return nodes, nil
 }
 
-// Forget ends the leases of brokers that are known to be dead, without waiting
-// for them to lapse. One that is renewed meanwhile stays.
+// Forget ends the leases of brokers that are dead, before they lapse. A lease that is renewed at the same
+// time stays.
 func (c *Configs) Forget(ctx context.Context, dead func(Node) bool) error {
 	leases, err := c.leases(ctx)
 	if err != nil {
@@ -84,14 +84,14 @@ func (c *Configs) Forget(ctx context.Context, dead func(Node) bool) error {
 	return errors.Join(errs...)
 }
 
-// held is a lease as it is in the bucket.
+// held is a lease in the bucket.
 type held struct {
 	key      string
 	revision uint64
 	node     Node
 }
 
-// leases reads all leases from the leader, by their keys.
+// leases reads all leases from the leader, sorted by key.
 func (c *Configs) leases(ctx context.Context) ([]held, error) {
 	entries, err := c.bucket.Matching(ctx, nodePrefix+"*")
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Configs) leases(ctx context.Context) ([]held, error) {
 	var all []held
 	for _, e := range entries {
 		if len(e.Value) == 0 {
-			continue // a marker of one that ended
+			continue // the marker of an ended lease
 		}
 		l := held{key: e.Key, revision: e.Revision}
 		if err := schema.Unmarshal(e.Value, &l.node); err != nil {
@@ -111,7 +111,7 @@ func (c *Configs) leases(ctx context.Context) ([]held, error) {
 	return all, nil
 }
 
-// value is the node as JSON, with as many of its load errors as there is room for.
+// value returns the node as JSON, with as many load errors as maxNode allows.
 func (n Node) value() ([]byte, error) {
 	data, err := schema.Marshal(n)
 	if err != nil || len(data) <= maxNode || n.Candidate == nil {
@@ -123,7 +123,7 @@ func (n Node) value() ([]byte, error) {
 	return schema.Marshal(n)
 }
 
-// sameCandidate reports whether a and b say the same.
+// sameCandidate reports whether two reports are equal.
 func sameCandidate(a, b *schema.Candidate) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -25,15 +25,15 @@ func TestDeadBrokersAreForgotten(t *testing.T) {
 		asked := 0
 		err := reader.Forget(t.Context(), func(n state.Node) bool { asked++; return n.Embedded })
 		if err != nil || asked != 2 {
-			t.Errorf("asked about %d brokers: %v", asked, err)
+			t.Errorf("%d brokers checked: %v", asked, err)
 		}
 		wantNodes(t, reader, state.Node{ID: "b2"})
-		<-time.After(4 * time.Second) // who was not dead says so
+		<-time.After(4 * time.Second) // a living broker renews its lease
 		wantNodes(t, reader, state.Node{ID: "b1", Embedded: true}, state.Node{ID: "b2"})
 	})
 }
 
-// TestALeaseThatIsRenewedIsNotForgotten renews it between reading and deleting.
+// The test renews the lease between the read and the deletion.
 func TestALeaseThatIsRenewedIsNotForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -65,12 +65,12 @@ func TestLeasesLapseAlthoughTheServerWasAway(t *testing.T) {
 		<-time.After(5 * time.Second)
 		wantNodes(t, reader, state.Node{ID: "alive"})
 		if !alive.Fresh(time.Now()) || dead.Fresh(time.Now()) {
-			t.Error("who has a connection is not fresh, or who has none is")
+			t.Error("a connected broker is not fresh, or a disconnected one is")
 		}
 	})
 }
 
-func TestWhatABrokerSaysIsBounded(t *testing.T) {
+func TestTheSizeOfALeaseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		reader := open(t, js)
@@ -90,12 +90,12 @@ func TestWhatABrokerSaysIsBounded(t *testing.T) {
 			t.Errorf("version %d, %d bytes of error, %d load errors", got.Version, len(got.Error), n)
 		}
 		if len(c.LoadErrors) != 5000 {
-			t.Error("what was reported was changed")
+			t.Error("the caller's report was changed")
 		}
 	})
 }
 
-func TestALeaseThatCanNotBeReadIsSaid(t *testing.T) {
+func TestAnUnreadableLeaseIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
@@ -106,7 +106,7 @@ func TestALeaseThatCanNotBeReadIsSaid(t *testing.T) {
 	})
 }
 
-func TestNodesAreNotReadWithoutAServer(t *testing.T) {
+func TestReadingNodesFailsWithoutAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)

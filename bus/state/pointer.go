@@ -11,34 +11,32 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A pointer is the value of the key `current`. All that is decided about
-// versions is decided by a compare-and-set of this one key, and who reads it
-// sees one consistent state.
+// A pointer is the value of the key `current`. Every decision about versions is a compare-and-set of
+// this one key, so each reader sees a consistent state.
 type pointer struct {
 	// Version is the active version; 0: none yet.
 	Version uint64 `json:"version"`
-	// Last is the highest number that was ever proposed. A version up to it
-	// that is neither kept nor proposed will never be active: it can go.
+	// Last is the highest number that was ever proposed. A version up to it that is neither kept
+	// nor proposed will never be active, and can be deleted.
 	Last uint64 `json:"last"`
-	// Kept are the versions in the bucket, the active one first, then those
-	// that were active before it, newest first.
+	// Kept are the active version and earlier active versions, newest first.
 	Kept []schema.VersionInfo `json:"kept,omitzero"`
 	// Proposed is the version that is to become active; nil: none.
 	Proposed *proposed `json:"proposed,omitzero"`
 }
 
-// proposed is a version that nodes get ready.
+// proposed is a version that nodes prepare.
 type proposed struct {
 	Version uint64 `json:"version"`
 	By      string `json:"by,omitzero"`
 	Note    string `json:"note,omitzero"`
 	Hooks   int    `json:"hooks"`
 	Minor   bool   `json:"minor,omitzero"`
-	// Digest is that of the version as it is stored.
+	// Digest is the SHA-256 of the stored version.
 	Digest string `json:"digest,omitzero"`
 }
 
-// digest is that of what a version was when it was proposed; empty: it is not known.
+// digest returns the digest of a version when it was proposed; empty: unknown.
 func (p *pointer) digest(version uint64) string {
 	if p.proposes(version) {
 		return p.Proposed.Digest
@@ -49,18 +47,18 @@ func (p *pointer) digest(version uint64) string {
 	return ""
 }
 
-// digestOf is the digest of what is stored of a version.
+// digestOf returns the digest of a stored version.
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// proposes reports whether version is what is to become active.
+// proposes reports whether version is the proposed one.
 func (p pointer) proposes(version uint64) bool {
 	return p.Proposed != nil && p.Proposed.Version == version
 }
 
-// keeps reports whether version is active, or was and is still there.
+// keeps reports whether version is active, or was active and still exists.
 func (p pointer) keeps(version uint64) bool {
 	return slices.ContainsFunc(p.Kept, func(v schema.VersionInfo) bool { return v.Version == version })
 }
@@ -79,9 +77,8 @@ func (p pointer) activate(at time.Time) pointer {
 	return p
 }
 
-// forget leaves out one version where there are too many: the oldest minor one
-// that nodes do not hold on to, so that what people go back to stays, else the
-// oldest of all.
+// forget removes one version if there are too many: the oldest minor one that nodes do not keep, so that
+// versions for a rollback stay, otherwise the oldest one.
 func forget(kept []schema.VersionInfo) []schema.VersionInfo {
 	if len(kept) <= HistoryConfigs {
 		return kept
@@ -100,7 +97,7 @@ func (p pointer) withdraw() pointer {
 	return p
 }
 
-// keep are the versions that nodes hold on to, newest first.
+// keep returns the versions that nodes keep, newest first.
 func (p pointer) keep() []uint64 {
 	var all []uint64
 	if p.Proposed != nil {
@@ -125,7 +122,7 @@ func (c *Configs) pointer(ctx context.Context) (pointer, uint64, error) {
 	return p, revision, err
 }
 
-// readPointer reads what a leader says of the key.
+// readPointer parses the leader's value of the key.
 func readPointer(data []byte, revision uint64) (pointer, error) {
 	switch {
 	case revision == 0:
@@ -144,7 +141,7 @@ func parsePointer(data []byte) (pointer, error) {
 	return p, nil
 }
 
-// sound reports whether the parts of a pointer agree.
+// sound reports whether a pointer is consistent.
 func (p pointer) sound() bool {
 	if p.Last == 0 || p.Version > p.Last || len(p.Kept) > HistoryConfigs {
 		return false
@@ -152,7 +149,7 @@ func (p pointer) sound() bool {
 	if n := p.Proposed; n != nil && (n.Version <= p.Version || n.Version > p.Last) {
 		return false
 	}
-	next := p.Version // the active one comes first, and there are no others without one
+	next := p.Version // without an active version there are no others
 	for i, v := range p.Kept {
 		if v.Version == 0 || i == 0 && v.Version != next || i > 0 && v.Version >= next {
 			return false

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// proposal is a pointer with version n proposed.
+// proposal returns p with version n proposed.
 func proposal(p pointer, n uint64) pointer {
 	return p.propose(&proposed{Version: n, By: "b1", Note: fmt.Sprint("file ", n), Hooks: int(n)})
 }
@@ -41,7 +41,7 @@ func TestAPointerKeepsTheLastEight(t *testing.T) {
 	}
 }
 
-func TestWhatTheLeaderSaysOfTheKey(t *testing.T) {
+func TestReadPointer(t *testing.T) {
 	for name, c := range map[string]struct {
 		value    string
 		revision uint64
@@ -50,7 +50,7 @@ func TestWhatTheLeaderSaysOfTheKey(t *testing.T) {
 	}{
 		"a pointer":          {`{"version":7,"last":9,"kept":[{"version":7}]}`, 4, 7, false},
 		"only a proposal":    {`{"version":0,"last":1,"proposed":{"version":1}}`, 4, 0, false},
-		"nothing there":      {"", 0, 0, false},
+		"no key":             {"", 0, 0, false},
 		"a deleted key":      {"", 4, 0, true},
 		"another key's data": {`{"a":1}`, 4, 0, true},
 	} {
@@ -63,19 +63,19 @@ func TestWhatTheLeaderSaysOfTheKey(t *testing.T) {
 	}
 }
 
-func TestAPointerWhosePartsDisagreeIsRefused(t *testing.T) {
+func TestAnInconsistentPointerIsRejected(t *testing.T) {
 	for name, data := range map[string]string{
-		"it names nothing":                            `{}`,
-		"the active version is not kept":              `{"version":2,"last":2}`,
-		"the active version is not the first kept":    `{"version":1,"last":2,"kept":[{"version":2},{"version":1}]}`,
-		"a version is kept but none is active":        `{"version":0,"last":2,"kept":[{"version":2}]}`,
-		"the kept versions rise":                      `{"version":1,"last":2,"kept":[{"version":1},{"version":2}]}`,
-		"a version is kept twice":                     `{"version":2,"last":2,"kept":[{"version":2},{"version":2}]}`,
-		"the active version was never proposed":       `{"version":3,"last":2,"kept":[{"version":3}]}`,
-		"the proposed version is the active one":      `{"version":2,"last":2,"kept":[{"version":2}],"proposed":{"version":2}}`,
-		"the proposed version is above the last":      `{"version":2,"last":2,"kept":[{"version":2}],"proposed":{"version":3}}`,
-		"more versions are kept than there may be":    `{"version":9,"last":9,"kept":[{"version":9},{"version":8},{"version":7},{"version":6},{"version":5},{"version":4},{"version":3},{"version":2},{"version":1}]}`,
-		"the active version is no number that counts": `{"version":-1,"last":2}`,
+		"it is empty":                              `{}`,
+		"the active version is not kept":           `{"version":2,"last":2}`,
+		"the active version is not the first kept": `{"version":1,"last":2,"kept":[{"version":2},{"version":1}]}`,
+		"a version is kept but none is active":     `{"version":0,"last":2,"kept":[{"version":2}]}`,
+		"the kept versions rise":                   `{"version":1,"last":2,"kept":[{"version":1},{"version":2}]}`,
+		"a version is kept twice":                  `{"version":2,"last":2,"kept":[{"version":2},{"version":2}]}`,
+		"the active version was never proposed":    `{"version":3,"last":2,"kept":[{"version":3}]}`,
+		"the proposed version is the active one":   `{"version":2,"last":2,"kept":[{"version":2}],"proposed":{"version":2}}`,
+		"the proposed version is above the last":   `{"version":2,"last":2,"kept":[{"version":2}],"proposed":{"version":3}}`,
+		"more versions are kept than there may be": `{"version":9,"last":9,"kept":[{"version":9},{"version":8},{"version":7},{"version":6},{"version":5},{"version":4},{"version":3},{"version":2},{"version":1}]}`,
+		"the active version is negative":           `{"version":-1,"last":2}`,
 	} {
 		if p, err := parsePointer([]byte(data)); err == nil {
 			t.Errorf("%s: %+v", name, p)
@@ -97,12 +97,12 @@ func FuzzParsePointer(f *testing.F) {
 		}
 		back, err := parsePointer(again)
 		if d := cmp.Diff(p, back, cmpopts.EquateEmpty()); d != "" || err != nil {
-			t.Errorf("read back with %v:\n%s", err, d)
+			t.Errorf("reading it back: %v\n%s", err, d)
 		}
 	})
 }
 
-func TestVersionsThatOnlyRegisterHooksAreForgottenFirst(t *testing.T) {
+func TestMinorVersionsAreDeletedFirst(t *testing.T) {
 	var p pointer
 	for n := uint64(1); n <= 30; n++ {
 		p = p.propose(&proposed{Version: n, Minor: n != 1 && n != 20}).activate(time.Time{})
@@ -112,12 +112,12 @@ func TestVersionsThatOnlyRegisterHooksAreForgottenFirst(t *testing.T) {
 		kept = append(kept, v.Version)
 	}
 	if want := []uint64{30, 29, 28, 27, 26, 25, 20, 1}; !slices.Equal(kept, want) || !p.sound() {
-		t.Errorf("kept are %d", kept)
+		t.Errorf("%d are kept", kept)
 	}
 	for n := uint64(31); n <= 40; n++ {
 		p = p.propose(&proposed{Version: n}).activate(time.Time{})
 	}
 	if last := p.Kept[len(p.Kept)-1]; len(p.Kept) != HistoryConfigs || last.Version != 33 {
-		t.Errorf("of versions that are all of files, the last kept is %d", last.Version)
+		t.Errorf("without minor versions, the last kept one is %d", last.Version)
 	}
 }

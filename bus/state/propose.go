@@ -11,55 +11,49 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxNote is how long the words about a version may be; longer ones are cut.
+// maxNote bounds the texts about a version, in bytes; longer ones are cut.
 const maxNote = 256
 
-// ErrMoved says that another version is active, or proposed, than the caller
-// took for granted.
+// ErrMoved means that the active or proposed version is not the one that the caller expected.
 var ErrMoved = errors.New("the configuration changed at the same time")
 
-// ErrTooLarge says that a configuration cannot be kept.
+// ErrTooLarge means that a configuration is too large for a message.
 var ErrTooLarge = errors.New("the configuration is too large")
 
-// Busy is the error of a proposal while another one stands. Its proposer may
-// be at work, which is worth waiting for, or dead: see [Proposal.Over].
+// Busy is the error of a proposal while another version is proposed. Its proposer may still be
+// working, or be dead: see [Proposal.Over].
 type Busy struct {
 	// Version is the version that is proposed, By the node that proposed it.
 	Version uint64
 	By      string
 }
 
-// Error says who is at work.
+// Error names the proposed version and its proposer.
 func (b *Busy) Error() string {
 	return fmt.Sprintf("config version %d, proposed by %s, is about to become active; try again when it is", b.Version, b.By)
 }
 
-// A Proposal says where a configuration comes from, and what must still hold.
+// A Proposal describes the origin and the conditions of a configuration.
 type Proposal struct {
-	// By is the node that proposes, Note what it is: for people. Both are cut
-	// when they are long.
+	// By is the node that proposes, Note a description for people. Both are cut to maxNote.
 	By, Note string
-	// Minor versions are the first that are forgotten: see [schema.VersionInfo].
+	// Minor versions are deleted first: see [schema.VersionInfo].
 	Minor bool
-	// Base is the version that must be active for the proposal to make sense;
-	// 0: any.
+	// Base is the version that must be active; 0: any.
 	Base uint64
 	// First: no version may be active yet.
 	First bool
-	// Over is the proposed version that this one replaces, because its proposer
-	// is dead or its time is up; 0: none.
+	// Over is the proposed version that this one replaces, because its proposer is dead or too
+	// slow; 0: none.
 	Over uint64
 }
 
-// Propose writes cfg as a version of its own, whose number it returns, and
-// proposes it to all nodes, which then get it ready; [Configs.Activate] makes
-// it the active one. If the active version already says the same (its number
-// aside; the folder counts, because programs are looked up there), nothing is
-// written and same is true.
+// Propose writes cfg as a new version, whose number it returns, and proposes it to all nodes, which
+// prepare it. [Configs.Activate] makes it the active one. If the active version has the same content,
+// which includes the folder because programs are looked up there, nothing is written and same is true.
 //
-// Numbers only grow; some may be skipped. While another proposal stands the
-// error is a *[Busy]; if another version is active than it asks for, [ErrMoved]; of
-// a configuration that no message holds, [ErrTooLarge].
+// Numbers grow, and may have gaps. The errors are *[Busy] while another version is proposed, [ErrMoved]
+// if a condition of p does not hold, and [ErrTooLarge].
 func (c *Configs) Propose(ctx context.Context, cfg schema.Config, p Proposal) (version uint64, same bool, err error) {
 	w := proposing{configs: c, cfg: cfg, Proposal: p}
 	if w.content, err = content(cfg); err != nil {
@@ -76,8 +70,8 @@ func (c *Configs) Propose(ctx context.Context, cfg schema.Config, p Proposal) (v
 	return w.done, w.done != w.written, nil
 }
 
-// largest is the largest configuration that the server takes: one that is not
-// ours may take less than the contract's largest message.
+// largest returns the largest configuration that the server accepts. Another deployment may accept less
+// than schema.MaxPayload.
 func (c *Configs) largest() int {
 	if most := int(c.js.Conn().MaxPayload()); most > 0 {
 		return min(MaxConfig, most-(schema.MaxPayload-schema.MaxEvent))
@@ -85,14 +79,14 @@ func (c *Configs) largest() int {
 	return MaxConfig
 }
 
-// content is what two configurations have in common when they say the same.
+// content returns a configuration as JSON without its number, for comparisons.
 func content(cfg schema.Config) ([]byte, error) {
 	cfg.Version = 0
 	first, err := schema.Marshal(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration cannot be written as JSON: %w", err)
 	}
-	// Once around, because options read back may be of other Go types.
+	// Decode and encode once more, because decoded options have other Go types.
 	var back schema.Config
 	if err := schema.Unmarshal(first, &back); err != nil {
 		return nil, fmt.Errorf("the configuration cannot be read back: %w", err)
@@ -106,24 +100,24 @@ type proposing struct {
 	configs *Configs
 	cfg     schema.Config
 	content []byte
-	// digest is that of the version as it was written.
+	// digest is that of the written version.
 	digest string
-	// written is the version that holds cfg, proposed or not yet; 0 is none.
+	// written is the version that holds cfg; 0: none yet.
 	written uint64
-	// done is the version that says the same as cfg, once that is settled, and
-	// replaced the proposal that it took the place of.
+	// done is the version with the content of cfg, once the outcome is certain. replaced is the
+	// proposal that it replaced.
 	done, replaced uint64
 }
 
-// try reads what is active and proposed and, if nothing is in the way, writes
-// the version and then the pointer to it. It reports whether that is settled.
+// try reads the pointer and, if no condition fails, writes the version and then the pointer. It reports
+// whether it is done.
 func (w *proposing) try(ctx context.Context) (bool, error) {
 	cur, revision, err := w.configs.pointer(ctx)
 	if err != nil {
 		return false, err
 	}
 	if w.written > 0 && (cur.proposes(w.written) || cur.keeps(w.written)) {
-		w.done = w.written // An attempt that nobody answered went through.
+		w.done = w.written // an earlier attempt without an answer succeeded
 		return true, nil
 	}
 	if same, err := w.same(ctx, cur.Version); same || err != nil {
@@ -148,7 +142,7 @@ func (w *proposing) try(ctx context.Context) (bool, error) {
 	return set, err
 }
 
-// inTheWay says why the proposal cannot be made now.
+// inTheWay returns why the proposal cannot be made now.
 func (w *proposing) inTheWay(cur pointer) error {
 	if w.First && cur.Version != 0 || w.Base != 0 && w.Base != cur.Version {
 		return fmt.Errorf("version %d is active, no longer %d: %w", cur.Version, w.Base, ErrMoved)
@@ -159,14 +153,14 @@ func (w *proposing) inTheWay(cur pointer) error {
 	return nil
 }
 
-// same reports whether the active version says what is proposed.
+// same reports whether the active version has the proposed content.
 func (w *proposing) same(ctx context.Context, active uint64) (bool, error) {
 	if active == 0 {
 		return false, nil
 	}
 	cfg, err := w.configs.Get(ctx, active)
 	if errors.Is(err, ErrNoVersion) || errors.Is(err, ErrUnreadable) {
-		return false, nil // Replaced meanwhile, deleted, or spoilt: then it is no longer in the way.
+		return false, nil // replaced, deleted or damaged: it can be replaced
 	}
 	if err != nil {
 		return false, err
@@ -175,8 +169,8 @@ func (w *proposing) same(ctx context.Context, active uint64) (bool, error) {
 	return bytes.Equal(c, w.content), err
 }
 
-// tidy deletes the versions that will never be active. After an error that does
-// not say what the pointer is, the own one may be proposed all the same.
+// tidy deletes the versions that will never be active. After an error that leaves the pointer unknown it
+// keeps the written one, which may be proposed.
 func (w *proposing) tidy(ctx context.Context, err error) {
 	_, busy := errors.AsType[*Busy](err)
 	known := err == nil || busy || errors.Is(err, ErrMoved)
@@ -210,7 +204,7 @@ func (w *proposing) write(ctx context.Context, n uint64) error {
 		if !kv.Refused(err) {
 			return err
 		}
-		n++ // Somebody else's, whose pointer may still come.
+		n++ // taken by another proposer, whose pointer may follow
 	}
 	return fmt.Errorf("the config versions up to %d are taken; try again", n-1)
 }

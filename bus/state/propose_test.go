@@ -25,39 +25,39 @@ func TestAProposalBecomesActive(t *testing.T) {
 		c := open(t, js)
 		v := propose(t, c, "a", state.Proposal{By: "b1", Note: "a.yaml"})
 		if cur, err := c.Current(t.Context()); err != nil || cur.Version != 0 {
-			t.Errorf("only proposed, but active is %+v, %v", cur, err)
+			t.Errorf("before the activation, active is %+v, %v", cur, err)
 		}
 		if cfg, err := c.Get(t.Context(), v); err != nil || cfg.Hooks[0].Name != "a" {
 			t.Errorf("the proposed version: %+v, %v", cfg, err)
 		}
 		activate(t, c, v)
-		activate(t, open(t, js), v) // it is so already
+		activate(t, open(t, js), v) // it is active already
 		publish(t, c, config("b"), 2, true)
-		activate(t, c, v) // it was so
+		activate(t, c, v) // it was active
 		got, err := c.Versions(t.Context())
 		want := []schema.VersionInfo{{Version: 2, Hooks: 1}, {Version: 1, By: "b1", Note: "a.yaml", Hooks: 1}}
 		if d := cmp.Diff(want, got, cmpopts.IgnoreFields(schema.VersionInfo{}, "At", "Digest")); d != "" || err != nil {
 			t.Error(err, d)
 		}
 		if got[1].At.IsZero() || got[0].At.Before(got[1].At) {
-			t.Errorf("they became active at %v and %v", got[1].At, got[0].At)
+			t.Errorf("the times of activation are %v and %v", got[1].At, got[0].At)
 		}
 	})
 }
 
-func TestWhatSaysTheSameIsNotProposed(t *testing.T) {
+func TestTheActiveContentIsNotProposedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		publish(t, c, config("a"), 1, true)
 		propose(t, c, "b", state.Proposal{})
 		v, same, err := c.Propose(t.Context(), config("a"), state.Proposal{})
 		if v != 1 || !same || err != nil {
-			t.Errorf("what is active, while something else is proposed: %d, %v, %v", v, same, err)
+			t.Errorf("the active content, while another version is proposed: %d, %v, %v", v, same, err)
 		}
 	})
 }
 
-func TestOneProposalStandsAtATime(t *testing.T) {
+func TestOnlyOneVersionIsProposedAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c, other := open(t, js), open(t, js)
@@ -65,21 +65,21 @@ func TestOneProposalStandsAtATime(t *testing.T) {
 		_, _, err := other.Propose(t.Context(), config("b"), state.Proposal{By: "b2"})
 		busy, ok := errors.AsType[*state.Busy](err)
 		if !ok || *busy != (state.Busy{Version: first, By: "b1"}) || !strings.Contains(err.Error(), "proposed by b1") {
-			t.Fatalf("while it stands: %v", err)
+			t.Fatalf("while another one is proposed: %v", err)
 		}
 		_, _, err = other.Propose(t.Context(), config("b"), state.Proposal{Over: first + 7})
 		if _, ok := errors.AsType[*state.Busy](err); !ok {
-			t.Errorf("over another one than stands: %v", err)
+			t.Errorf("over a version that is not proposed: %v", err)
 		}
 		second := propose(t, other, "b", state.Proposal{By: "b2", Over: busy.Version})
 		if err := c.Activate(t.Context(), first); !errors.Is(err, state.ErrMoved) {
-			t.Errorf("activating what was taken over: %v", err)
+			t.Errorf("activating the replaced version: %v", err)
 		}
 		if _, err := c.Get(t.Context(), first); !errors.Is(err, state.ErrNoVersion) {
-			t.Errorf("what was taken over: %v", err)
+			t.Errorf("the replaced version: %v", err)
 		}
 		activate(t, other, second)
-		// Taking over what became active meanwhile must not delete it.
+		// A proposal over a version that has become active must not delete it.
 		propose(t, c, "c", state.Proposal{Over: second})
 		if cur, err := c.Current(t.Context()); err != nil || cur.Version != second {
 			t.Errorf("the active version: %+v, %v", cur, err)
@@ -87,13 +87,13 @@ func TestOneProposalStandsAtATime(t *testing.T) {
 	})
 }
 
-func TestAWithdrawnProposalIsGone(t *testing.T) {
+func TestAWithdrawnProposalIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
-		for _, version := range []uint64{1, 3} { // none, and one that never was
+		for _, version := range []uint64{1, 3} { // no proposal, and a version that never existed
 			if err := c.Withdraw(t.Context(), version); err != nil {
-				t.Errorf("withdrawing what is not there: %v", err)
+				t.Errorf("withdrawing a missing version: %v", err)
 			}
 		}
 		v := propose(t, c, "a", state.Proposal{})
@@ -124,12 +124,12 @@ func TestAWithdrawnProposalIsGone(t *testing.T) {
 			t.Error(err)
 		}
 		if cur, err := c.Current(t.Context()); err != nil || cur.Version != next {
-			t.Errorf("withdrawing what is active: %+v, %v", cur, err)
+			t.Errorf("withdrawing the active version: %+v, %v", cur, err)
 		}
 	})
 }
 
-func TestAProposalNamesWhatItChanges(t *testing.T) {
+func TestAProposalCanNameTheVersionThatItChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		publish(t, c, config("a"), 1, true)
@@ -144,7 +144,7 @@ func TestAProposalNamesWhatItChanges(t *testing.T) {
 	})
 }
 
-func TestWordsAboutAVersionAreBounded(t *testing.T) {
+func TestTextsAboutAVersionAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		activate(t, c, propose(t, c, "a", state.Proposal{By: "b1", Note: strings.Repeat("ä", 1000)}))
@@ -155,8 +155,7 @@ func TestWordsAboutAVersionAreBounded(t *testing.T) {
 	})
 }
 
-// TestNoProposalIsLostSilently has a crowd propose, take over and activate
-// until everybody has had a turn.
+// Several proposers propose, replace and activate until each was successful.
 func TestNoProposalIsLostSilently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -181,7 +180,7 @@ func TestNoProposalIsLostSilently(t *testing.T) {
 			names[v.By] = true
 		}
 		if len(names) != state.HistoryConfigs {
-			t.Errorf("active were only %v", names)
+			t.Errorf("only %v were active", names)
 		}
 		<-time.After(10 * time.Second)
 		last := uint64(0)
@@ -202,8 +201,7 @@ func TestNoProposalIsLostSilently(t *testing.T) {
 	})
 }
 
-// turn makes a configuration of that name the active version, against others
-// who want the same.
+// turn makes a configuration of that name the active version, while others do the same.
 func turn(t *testing.T, c *state.Configs, name string) {
 	ctx, p := t.Context(), state.Proposal{By: name}
 	for {
@@ -234,8 +232,7 @@ func turn(t *testing.T, c *state.Configs, name string) {
 	}
 }
 
-// TestTheBucketHoldsTheLargestVersions fills it with all that may be in it at
-// one time, and one version that somebody who died left behind.
+// The test fills the bucket with all that it may hold, and a version that a dead proposer left.
 func TestTheBucketHoldsTheLargestVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -261,11 +258,11 @@ func TestAnEndedContextEndsAProposal(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "proposing the configuration") {
 			t.Errorf("without a server: %v", err)
 		}
-		where.Store(bustest.Start(t)) // for the connection to close on
+		where.Store(bustest.Start(t)) // so that the connection can close
 	})
 }
 
-func TestAFirstVersionTakesNobodysPlace(t *testing.T) {
+func TestAFirstVersionReplacesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		first := state.Proposal{First: true}
@@ -274,7 +271,7 @@ func TestAFirstVersionTakesNobodysPlace(t *testing.T) {
 			t.Errorf("a second first version is %d, %v", v, err)
 		}
 		if v, same, err := c.Propose(t.Context(), config("a"), first); v != 1 || !same || err != nil {
-			t.Errorf("the same again: %d, %v, %v", v, same, err)
+			t.Errorf("the same content: %d, %v, %v", v, same, err)
 		}
 	})
 }

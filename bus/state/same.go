@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Same reports whether two configurations say the same, whatever their numbers.
+// Same reports whether two configurations have the same content; their numbers do not count.
 func Same(a, b *schema.Config) (bool, error) {
 	x, err := content(*a)
 	if err != nil {

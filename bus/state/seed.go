@@ -9,25 +9,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// KeyBucket is the bucket of what only brokers may read: its key `seed` is what
-// they sign by.
+// KeyBucket is the bucket that only brokers may read. Its key `seed` holds the seed of their signing key.
 const KeyBucket = "hook_keys"
 
 const (
-	// seedKey is the key of what the brokers' signatures are made of.
+	// seedKey is the key of the seed.
 	seedKey = "seed"
-	// seedSize is how many random bytes that is.
+	// seedSize is the size of the seed, in random bytes.
 	seedSize = 32
 	// maxKeyBytes bounds the bucket.
 	maxKeyBytes = 1 << 20
 )
 
-// Seed is what all brokers of the fabric make the key of, by which they sign what
-// shims keep. It is made once: of all who come at once, one makes it. Where
-// somebody deleted it, another one is made, and shims that know the key before
-// refuse what is signed by it, until a person tells them.
+// Seed returns the seed of the key with which all brokers of the fabric sign what shims store. Of several
+// concurrent brokers one makes it. If it is deleted, a new one is made, and shims that know the old key
+// reject new signatures until a person confirms the new key.
 //
-// Whoever can read the bucket can sign; it is never logged.
+// A process that can read the bucket can sign. The seed is never logged.
 func (c *Configs) Seed(ctx context.Context) (seed []byte, err error) {
 	keys, err := c.keyBucket(ctx)
 	if err == nil {
@@ -42,7 +40,7 @@ func (c *Configs) Seed(ctx context.Context) (seed []byte, err error) {
 	return seed, nil
 }
 
-// trySeed reads the seed, or makes it; it reports whether that is settled.
+// trySeed reads the seed, or makes it. It reports whether it is done.
 func (c *Configs) trySeed(ctx context.Context, keys *kv.Bucket) (seed []byte, done bool, err error) {
 	e, err := keys.Last(ctx, seedKey)
 	if err != nil {
@@ -68,8 +66,8 @@ func (c *Configs) trySeed(ctx context.Context, keys *kv.Bucket) (seed []byte, do
 	return seed, err == nil, err
 }
 
-// firstSeed is a new seed, or the one that earlier releases kept where workers can
-// read it, if none was ever made here: shims know its key.
+// firstSeed returns a new seed. Without an earlier one it returns the seed that earlier releases stored
+// where workers can read it, because shims know its key.
 func (c *Configs) firstSeed(ctx context.Context, revision uint64) ([]byte, error) {
 	if revision == 0 {
 		e, err := c.bucket.Last(ctx, seedKey)
@@ -85,7 +83,7 @@ func (c *Configs) firstSeed(ctx context.Context, revision uint64) ([]byte, error
 	return seed, err
 }
 
-// forgetSeed takes away what earlier releases left where workers can read it.
+// forgetSeed deletes the seed that earlier releases stored where workers can read it.
 func (c *Configs) forgetSeed(ctx context.Context) error {
 	e, err := c.bucket.Last(ctx, seedKey)
 	if err != nil || e.Revision == 0 || e.Kind != kv.Put {
@@ -98,7 +96,7 @@ func (c *Configs) forgetSeed(ctx context.Context) error {
 	return err
 }
 
-// keyBucket opens the bucket, or makes it.
+// keyBucket opens or creates the bucket.
 func (c *Configs) keyBucket(ctx context.Context) (*kv.Bucket, error) {
 	if b := c.keys.Load(); b != nil {
 		return b, nil

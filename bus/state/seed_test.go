@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Brokers that start together sign by one key, and so do those that come later.
+// Brokers that start together, and later ones, sign with one key.
 func TestBrokersAgreeOnASeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -37,13 +37,13 @@ func TestBrokersAgreeOnASeed(t *testing.T) {
 		}
 		for _, s := range seeds {
 			if !bytes.Equal(s, late) {
-				t.Error("two brokers have other seeds")
+				t.Error("two brokers have different seeds")
 			}
 		}
 	})
 }
 
-func TestASeedThatWasDeletedIsMadeAnew(t *testing.T) {
+func TestADeletedSeedIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
@@ -63,12 +63,12 @@ func TestASeedThatWasDeletedIsMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := c.Seed(t.Context()); err == nil {
-			t.Error("five bytes are a seed")
+			t.Error("a seed of five bytes is accepted")
 		}
 	})
 }
 
-// What an earlier release kept where workers can read it counts on, elsewhere.
+// Earlier releases stored the seed where workers can read it.
 func TestASeedThatWorkersCouldReadIsMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -85,12 +85,12 @@ func TestASeedThatWorkersCouldReadIsMoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := store.Get(t.Context(), "seed"); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("it is still there: %v", err)
+			t.Errorf("it still exists: %v", err)
 		}
 		history, err := store.History(t.Context(), "seed")
 		for _, e := range history {
 			if len(e.Value()) > 0 {
-				t.Error("an earlier revision of it is still there")
+				t.Error("an earlier revision of it still exists")
 			}
 		}
 		if err != nil {

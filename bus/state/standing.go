@@ -11,15 +11,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TellPart is how much of a version one answer of [Configs.Tell] has: little enough
-// for a slow line, and for any server.
+// TellPart is the size of a part of a version in one answer of [Configs.Tell]: small enough for slow
+// connections and any server.
 const TellPart = 256 << 10
 
-// ErrNoPart says that a version ends before the part that was asked for.
+// ErrNoPart means that a version ends before the requested part.
 var ErrNoPart = errors.New("the config version has no such part")
 
-// Tell answers who follows the configuration without the bucket, see [Follow]: with a
-// [schema.Standing], or with a part of a version, a [schema.FetchAnswer].
+// Tell answers a request of [Follow] with a [schema.Standing], or with a part of a version, a
+// [schema.FetchAnswer].
 func (c *Configs) Tell(ctx context.Context, req *schema.FollowRequest) (any, error) {
 	if req.Version == 0 {
 		return c.standing(ctx, "", 0)
@@ -35,7 +35,7 @@ func (c *Configs) Tell(ctx context.Context, req *schema.FollowRequest) (any, err
 	return schema.FetchAnswer{Data: data[req.Offset:min(size, req.Offset+TellPart)], Size: size}, nil
 }
 
-// standing reads the pointer, and the fabric that it belongs to, from the leader.
+// standing reads the pointer and its fabric from the leader.
 func (c *Configs) standing(ctx context.Context, fabric string, revision uint64) (s schema.Standing, err error) {
 	if s.Fabric, err = c.readFabric(ctx); err != nil {
 		return s, err
@@ -70,27 +70,27 @@ func (c *Configs) readFabric(ctx context.Context) (string, error) {
 	return string(id), nil
 }
 
-// version is Get: a version's fabric is the bucket's.
+// version is Get, because the bucket has the versions of one fabric.
 func (c *Configs) version(ctx context.Context, _ string, n uint64) (schema.Config, error) {
 	return c.Get(ctx, n)
 }
 
 const (
-	// heldVersions is how many versions are held for those who follow: what is active
-	// and what is proposed, of which all want to know at the same time.
+	// heldVersions is how many versions are cached: the active and the proposed one, which all
+	// nodes request at the same time.
 	heldVersions = 2
-	// heldFor is for how long. A version does not change, but somebody may mend one
-	// that cannot be read.
+	// heldFor is how long they are cached. A version does not change, but a damaged one may be
+	// repaired.
 	heldFor = lookAgain
 )
 
-// storedVersions are the versions that were asked for last. The zero value has none.
+// storedVersions caches the versions that were requested last. The zero value is empty.
 type storedVersions struct {
-	mu   sync.Mutex // guards held, and is held while one is read: the others want the same
+	mu   sync.Mutex // guards held; it is locked during a read, because others want the same version
 	held []storedVersion
 }
 
-// A storedVersion is a version as it is stored.
+// A storedVersion is the stored form of a version.
 type storedVersion struct {
 	fabric  string
 	version uint64
@@ -98,7 +98,7 @@ type storedVersion struct {
 	data    []byte
 }
 
-// get is the version that a request names.
+// get returns the version that a request names.
 func (s *storedVersions) get(ctx context.Context, c *Configs, req *schema.FollowRequest) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,14 +109,14 @@ func (s *storedVersions) get(ctx context.Context, c *Configs, req *schema.Follow
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx) // waiting for the others took all the time
+		return nil, context.Cause(ctx) // the wait for the lock took too long
 	}
 	v := storedVersion{fabric: req.Fabric, version: req.Version, read: time.Now()}
 	var err error
 	if v.data, err = c.read(ctx, req.Version); err != nil {
 		return nil, err
 	}
-	// Read after the version: another fabric's may have the same number.
+	// Check the fabric after the read: another fabric's version may have the same number.
 	switch id, err := c.readFabric(ctx); {
 	case err != nil:
 		return nil, err

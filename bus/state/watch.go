@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// lookAgain is how often the pointer is read although nobody said that it
-	// changed: a watcher is silent for seconds when a leader leaves.
+	// lookAgain is how often the pointer is read without a notification, because a watcher is
+	// silent for seconds when a leader stops.
 	lookAgain = 5 * time.Second
-	// lookSoon is how soon it is read again when that did not work.
+	// lookSoon is the interval after a failed read.
 	lookSoon = time.Second
 )
 
-// An Update is what a node needs to know of the configuration at one moment.
+// An Update is the state of the configuration for a node.
 type Update struct {
-	// Fabric is the id of the fabric: another one's versions have the same
-	// numbers.
+	// Fabric is the id of the fabric; versions of different fabrics have the same numbers.
 	Fabric string
-	// Active is the active version; nil: nothing was applied yet.
+	// Active is the active version; nil: none yet.
 	Active *schema.Config
-	// Candidate is the version that is proposed; nil: none, or it is bad.
+	// Candidate is the proposed version; nil: none, or it is unreadable.
 	Candidate *schema.Config
-	// Bad is the proposed version if it cannot be read; nil: it can.
+	// Bad is the proposed version if it is unreadable; nil: it is not.
 	Bad *BadVersion
-	// Keep are the versions that nodes hold on to, newest first: the candidate
-	// and the newest [KeptConfigs] that are or were active.
+	// Keep are the versions that nodes keep, newest first: the candidate and the newest
+	// [KeptConfigs] that are or were active.
 	Keep []uint64
 }
 
@@ -42,20 +41,17 @@ type BadVersion struct {
 	Err     error
 }
 
-// errWatched says that a second Watch of one Configs was asked for.
+// errWatched is the error of a second Watch of one Configs.
 var errWatched = errors.New("these versions already have a watcher; open the bucket again for another one")
 
-// Watch calls use with what is active and proposed, also when nothing is, and
-// again whenever that changed, until ctx ends; then it returns nil. What
-// changes faster than it can be read is skipped. An active version that can
-// not be read is logged, looked at again, and does not replace the one before.
-// An error is the end of the connection.
+// Watch calls use with the active and the proposed version, also without one, and again after
+// each change, until ctx ends. Then it returns nil. Fast changes may be skipped. An active version that
+// is unreadable is logged and read again, and does not replace the previous one. An error means that the
+// connection is closed.
 //
-// use is called on Watch's own goroutine, and [Configs.Confirm] and with it every
-// renewal of a [Lease] waits for it: what takes long, such as getting a
-// candidate ready, belongs elsewhere, and use must not wait for either. Each
-// version is read once, so that a candidate that becomes active is the same
-// pointer; what they point to must not be changed. One Watch may be on at a time.
+// use runs on Watch's goroutine. [Configs.Confirm] waits for it, and so does each renewal of a [Lease]:
+// use must be fast and must wait for neither. Each version is read once, so a candidate that becomes
+// active is the same pointer. The configurations must not be changed. Only one Watch may run at a time.
 func (c *Configs) Watch(ctx context.Context, use func(Update)) error {
 	if !c.watched.CompareAndSwap(false, true) {
 		return errWatched
@@ -89,9 +85,8 @@ func (c *Configs) Watch(ctx context.Context, use func(Update)) error {
 	}
 }
 
-// Confirm has the Watch that is on read from the leader what is active and
-// proposed. When it returns nil, use has been told all that was so when Confirm
-// was called.
+// Confirm makes the running Watch read the state from the leader. When it returns nil, use has received
+// everything that was decided before the call.
 func (c *Configs) Confirm(ctx context.Context) error {
 	answer := make(chan error, 1)
 	select {
@@ -107,19 +102,19 @@ func (c *Configs) Confirm(ctx context.Context) error {
 	}
 }
 
-// A watcher decides when to look.
+// A watcher decides when to read the pointer.
 type watcher struct {
 	configs  *Configs
 	follower follower
 	keys     jetstream.KeyWatcher
 	updates  <-chan jetstream.KeyValueEntry
-	// tried is when the bucket was last asked to be watched.
+	// tried is when the last watch was attempted.
 	tried time.Time
-	// again ends when it is time to look although nobody said so.
+	// again fires when the pointer is read without a notification.
 	again *time.Timer
 }
 
-// start watches the bucket if that is not so, but does not try all the time.
+// start starts to watch the bucket, at most once per lookAgain.
 func (w *watcher) start(ctx context.Context) {
 	if w.keys != nil || ctx.Err() != nil || time.Since(w.tried) < lookAgain {
 		return
@@ -140,8 +135,7 @@ func (w *watcher) stop() {
 	w.keys, w.updates = nil, nil
 }
 
-// heard looks because somebody said that the pointer changed; a nil entry only
-// ends what was there before.
+// heard reads the pointer after a notification. A nil entry only ends the initial values.
 func (w *watcher) heard(ctx context.Context, e jetstream.KeyValueEntry, open bool) {
 	if !open {
 		w.stop()
@@ -152,12 +146,12 @@ func (w *watcher) heard(ctx context.Context, e jetstream.KeyValueEntry, open boo
 	}
 	for i := 0; ; i++ {
 		w.look(ctx)
-		// The replica that said so may know more than the leader has at hand.
+		// The replica with the change may be ahead of the leader.
 		if w.follower.failed != nil || w.follower.revision >= e.Revision() || i == 5 || kv.Again(ctx, i) != nil {
 			return
 		}
 	}
 }
 
-// look has the follower take over what the leader says, whoever said what.
+// look makes the follower read the leader's state.
 func (w *watcher) look(ctx context.Context) { w.again.Reset(w.follower.again(ctx)) }

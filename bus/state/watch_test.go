@@ -20,7 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// watch watches until stop is called, which returns what Watch did.
+// watch watches until stop is called, which returns the error of Watch.
 func watch(t *testing.T, c *state.Configs) (seen <-chan state.Update, stop func() error) {
 	ch, ended := make(chan state.Update, 100), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -28,7 +28,7 @@ func watch(t *testing.T, c *state.Configs) (seen <-chan state.Update, stop func(
 	return ch, func() error { cancel(); return <-ended }
 }
 
-// shown is an update in short.
+// shown returns an update as short text.
 func shown(u state.Update) string {
 	s := "nothing"
 	if u.Active != nil {
@@ -43,21 +43,20 @@ func shown(u state.Update) string {
 	return fmt.Sprint(s, ", keep ", u.Keep)
 }
 
-// sees holds what a watcher was told since it was last asked.
+// sees checks the updates since the last check.
 func sees(t *testing.T, seen <-chan state.Update, want ...string) (last state.Update) {
 	t.Helper()
-	got, last := told(seen)
+	got, last := received(seen)
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
 	}
 	return last
 }
 
-// seesActive is sees without the updates that show a candidate: a watcher may
-// look before a proposed version becomes active, or after that.
+// seesActive is sees without updates that have a candidate, which a watcher may miss.
 func seesActive(t *testing.T, seen <-chan state.Update, want ...string) (last state.Update) {
 	t.Helper()
-	got, last := told(seen)
+	got, last := received(seen)
 	got = slices.DeleteFunc(got, func(s string) bool { return strings.Contains(s, ", then ") })
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Error(d)
@@ -65,8 +64,8 @@ func seesActive(t *testing.T, seen <-chan state.Update, want ...string) (last st
 	return last
 }
 
-// told is what a watcher was told since it was last asked.
-func told(seen <-chan state.Update) (all []string, last state.Update) {
+// received returns the updates since the last call.
+func received(seen <-chan state.Update) (all []string, last state.Update) {
 	synctest.Wait()
 	for len(seen) > 0 {
 		last = <-seen
@@ -75,7 +74,7 @@ func told(seen <-chan state.Update) (all []string, last state.Update) {
 	return all, last
 }
 
-func TestWatchersSeeWhatIsActiveAndWhatIsProposed(t *testing.T) {
+func TestWatchersSeeTheActiveAndTheProposedVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
@@ -110,7 +109,7 @@ func TestWatchersSeeWhatIsActiveAndWhatIsProposed(t *testing.T) {
 	})
 }
 
-func TestOneWatchMayBeOn(t *testing.T) {
+func TestOnlyOneWatchMayRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := open(t, bustest.JetStream(t, bustest.Start(t)))
 		_, stop := watch(t, c)
@@ -129,9 +128,8 @@ func TestOneWatchMayBeOn(t *testing.T) {
 	})
 }
 
-// TestASilentWatcherIsNoHarm takes the watcher's consumers away, as a leader
-// that leaves does.
-func TestASilentWatcherIsNoHarm(t *testing.T) {
+// The test deletes the watcher's consumers, as a leader that stops does.
+func TestAWatchWorksWithoutNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
@@ -161,11 +159,11 @@ func deleteConsumers(t *testing.T, js jetstream.JetStream) {
 		n++
 	}
 	if n == 0 {
-		t.Error("nobody watches")
+		t.Error("there is no consumer")
 	}
 }
 
-func TestAWatcherSurvivesJunkAndSaysSo(t *testing.T) {
+func TestAWatcherSurvivesJunkAndLogsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -192,13 +190,13 @@ func TestAWatcherSurvivesJunkAndSaysSo(t *testing.T) {
 		}
 		for _, want := range []string{"names no config version", "no such config version"} {
 			if n := strings.Count(log.String(), want); n != 2 && n != 1 {
-				t.Errorf("the log says %q %d times:\n%s", want, n, log.String())
+				t.Errorf("the log has %q %d times:\n%s", want, n, log.String())
 			}
 		}
 	})
 }
 
-// put writes a key as nobody should.
+// put writes any value to a key.
 func put(t *testing.T, js jetstream.JetStream, key, value string) {
 	t.Helper()
 	kv, err := js.KeyValue(t.Context(), state.ConfigBucket)
@@ -210,7 +208,7 @@ func put(t *testing.T, js jetstream.JetStream, key, value string) {
 	}
 }
 
-func TestACandidateThatCanNotBeReadIsToldOf(t *testing.T) {
+func TestAnUnreadableCandidateIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		c := open(t, js)
@@ -219,7 +217,7 @@ func TestACandidateThatCanNotBeReadIsToldOf(t *testing.T) {
 		put(t, js, "current", `{"version":0,"last":1,"proposed":{"version":1}}`)
 		<-time.After(time.Second)
 		if bad := sees(t, seen, "nothing, then the bad 1, keep [1]").Bad; bad == nil || !errors.Is(bad.Err, state.ErrNoVersion) {
-			t.Errorf("a version that is not there: %+v", bad)
+			t.Errorf("a missing version: %+v", bad)
 		}
 		put(t, js, "v.1", "junk")
 		<-time.After(6 * time.Second)

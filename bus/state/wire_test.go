@@ -9,9 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestTheContractShowsWhatIsInTheBucket reads the values that wire.md shows and
-// writes them again: nothing may be missing, nothing else there.
-func TestTheContractShowsWhatIsInTheBucket(t *testing.T) {
+// The test decodes the values in wire.md and encodes them again.
+func TestTheContractShowsTheValuesOfTheBucket(t *testing.T) {
 	doc, err := os.ReadFile("../../schema/wire.md")
 	if err != nil {
 		t.Fatal(err)

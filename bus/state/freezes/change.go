@@ -12,21 +12,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Change is what came of a request.
+// A Change is the result of a request.
 type Change struct {
-	// Freeze is the one that stands now, or that has ended.
+	// Freeze is the new, existing or ended freeze.
 	Freeze schema.Freeze
-	// Changed: it was not so before.
+	// Changed: the request changed the state.
 	Changed bool
-	// State is what is frozen now; it is known here.
+	// State is the state after the request; it is known here.
 	State *State
-	// unsure: nobody answered an earlier attempt, which may have gone through.
+	// unsure: an earlier attempt got no answer, and may have succeeded.
 	unsure bool
 }
 
-// Freeze has a freeze stand from now on. Where one of the same pattern stands, that
-// one stays as it is. It counts only while what is frozen has the version that the asker
-// knows; nil: whatever it has.
+// Freeze stores a freeze. An existing freeze of the same pattern stays as it is. The request is valid only for the
+// version that the client knows; nil: for any.
 func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze, known *uint64) (Change, error) {
 	if err := check(&z); err != nil {
 		return Change{}, err
@@ -34,7 +33,7 @@ func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze, known *uint64) (C
 	z.Since = time.Now().UTC().Round(0)
 	return f.change(ctx, func(all []schema.Freeze, c *Change) ([]schema.Freeze, error) {
 		if i := named(all, z.Agents); i >= 0 {
-			// It is this one if nobody answered an attempt that went through.
+			// It is this one if an attempt without an answer succeeded.
 			c.Freeze, c.Changed = all[i], c.unsure && all[i].Since.Equal(z.Since) && all[i].By == z.By
 			return nil, nil
 		}
@@ -49,14 +48,14 @@ func (f *Freezes) Freeze(ctx context.Context, z schema.Freeze, known *uint64) (C
 	})
 }
 
-// Thaw ends the freeze of exactly that pattern. It counts only while what is frozen has
-// the version that the asker knows; nil: whatever it has.
+// Thaw ends the freeze of exactly that pattern. The request is valid only for the version that the client knows; nil:
+// for any.
 func (f *Freezes) Thaw(ctx context.Context, agents string, known *uint64) (Change, error) {
 	var ended *schema.Freeze
 	return f.change(ctx, func(all []schema.Freeze, c *Change) ([]schema.Freeze, error) {
 		i := named(all, agents)
 		if c.unsure && ended != nil && (i < 0 || !all[i].Since.Equal(ended.Since)) {
-			// It was this one if nobody answered an attempt that went through. What stands now came later.
+			// An attempt without an answer ended it. An existing one is a later one.
 			c.Freeze, c.Changed = *ended, true
 			return nil, nil
 		}
@@ -72,7 +71,7 @@ func (f *Freezes) Thaw(ctx context.Context, agents string, known *uint64) (Chang
 	})
 }
 
-// moved refuses a change of another state than the one that is there.
+// moved returns an error if the state has another version than the client knows.
 func (c *Change) moved(known *uint64) error {
 	if known == nil || *known == c.State.Version {
 		return nil
@@ -85,25 +84,25 @@ func named(all []schema.Freeze, agents string) int {
 	return slices.IndexFunc(all, func(z schema.Freeze) bool { return z.Agents == agents })
 }
 
-// standing says what stands, where a pattern is not among it.
+// standing returns the error text for a pattern that is not frozen.
 func standing(agents string, all []schema.Freeze) string {
 	const most = 10
-	said := fmt.Sprintf("there is no freeze of %q", agents)
+	text := fmt.Sprintf("there is no freeze of %q", agents)
 	if len(all) == 0 {
-		return said + ", and there are no other freezes"
+		return text + ", and there are no other freezes"
 	}
 	var names []string
 	for _, z := range all[:min(len(all), most)] {
 		names = append(names, fmt.Sprintf("%q", z.Agents))
 	}
-	said += "; there are freezes of " + strings.Join(names, ", ")
+	text += "; there are freezes of " + strings.Join(names, ", ")
 	if more := len(all) - most; more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	return said
+	return text
 }
 
-// check says what is wrong with a freeze.
+// check returns what is wrong with a freeze.
 func check(z *schema.Freeze) error {
 	z.Agents = strings.TrimSpace(z.Agents)
 	switch {
@@ -118,8 +117,8 @@ func check(z *schema.Freeze) error {
 	return nil
 }
 
-// change makes a new state of the leader's and writes it if nothing came between,
-// else again. A nil list changes nothing.
+// change makes a new state from the leader's and stores it by a compare-and-set, which it repeats. A nil list changes
+// nothing.
 func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change) ([]schema.Freeze, error)) (c Change, err error) {
 	err = kv.Retry(ctx, func(ctx context.Context) (bool, error) {
 		e, err := f.bucket.Last(ctx, key)
@@ -132,16 +131,16 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 		}
 		c = Change{State: before, unsure: c.unsure}
 		if before.Version < f.Now().Version {
-			return false, nil // who says so was cut off, or it went back to an earlier state and nobody knows yet
+			return false, nil // the leader was cut off, or a restored data directory was not noticed yet
 		}
 		next, err := make(before.Freezes, &c)
 		switch {
 		case err != nil:
 			return false, err
 		case next == nil && c.unsure && c.Changed:
-			return true, nil // it is what was written here
+			return true, nil // an earlier attempt stored it
 		case next == nil:
-			// What stands already, as a leader says that may be cut off, may have ended since.
+			// A leader that is cut off may have an old state, so prove it.
 			err := f.prove(ctx)
 			return err == nil && f.Now().Version <= before.Version, err
 		}
@@ -160,7 +159,7 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 	case errors.Is(err, ErrMoved):
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.take(c.State) // who asks again then knows what the leader does
+		f.take(c.State) // so that a repeated request knows the leader's state
 		return Change{}, err
 	case errors.Is(err, ErrNotFrozen), errors.Is(err, ErrFull), errors.Is(err, ErrInvalid):
 		return Change{}, err
@@ -171,7 +170,7 @@ func (f *Freezes) change(ctx context.Context, make func([]schema.Freeze, *Change
 	return Change{}, fmt.Errorf("%w, and nothing was stored: %w", ErrUnavailable, err)
 }
 
-// write stores a state in the place of that revision; nil: another one stands there.
+// write stores a state over a revision; nil: another state was stored in between.
 func (f *Freezes) write(ctx context.Context, last uint64, all []schema.Freeze) (*State, error) {
 	data, err := schema.Marshal(&stored{all})
 	switch {

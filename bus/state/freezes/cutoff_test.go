@@ -17,10 +17,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A leader that was cut off and has not noticed it yet tells what was frozen before, and
-// nothing new. Whoever was cut off with it, so that nobody waited for him, is not to
-// believe that.
-func TestALeaderThatWasCutOffIsNotBelievedByWhoWasLeftOut(t *testing.T) {
+// A leader that was cut off and has not noticed it returns old freezes. A broker that was cut off with it must not accept
+// them, because the others did not wait for it.
+func TestABrokerDoesNotConfirmAtALeaderThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		var old atomic.Bool
@@ -76,7 +75,7 @@ func told(t *testing.T, js jetstream.JetStream) *nats.Msg {
 }
 
 // What such a leader says that stands already may have been thawed by then.
-func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
+func TestAFreezeIsNotConfirmedByALeaderThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		var old atomic.Pointer[nats.Msg]
@@ -103,7 +102,7 @@ func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		if c, err := left.Freeze(ctx, z, nil); err == nil {
-			t.Errorf("it is said to stand, and nobody is frozen: %+v", c)
+			t.Errorf("Freeze succeeds without an effect: %+v", c)
 		}
 		old.Store(nil)
 		if c, err := left.Freeze(t.Context(), z, nil); err != nil || !c.Changed {
@@ -119,7 +118,7 @@ func TestALeaderThatWasCutOffIsNotBelievedThatSomebodyIsFrozen(t *testing.T) {
 }
 
 // Who was not answered has no proof that what he finds is his own.
-func TestALeaderThatWasCutOffIsNotBelievedByWhoWasNotAnswered(t *testing.T) {
+func TestAnUnansweredFreezeIsNotConfirmedByALeaderThatIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		var said atomic.Pointer[nats.Msg]
@@ -129,7 +128,7 @@ func TestALeaderThatWasCutOffIsNotBelievedByWhoWasNotAnswered(t *testing.T) {
 			case said.Load() == nil:
 				return false
 			case strings.HasSuffix(m.Subject, ".freezes") && !lost.Swap(true):
-				return true // nobody hears of it
+				return true // the request is lost
 			case lost.Load() && strings.Contains(string(m.Data), "last_by_subj"):
 				_ = m.Respond(said.Load().Data)
 				return true
@@ -145,11 +144,11 @@ func TestALeaderThatWasCutOffIsNotBelievedByWhoWasNotAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		said.Store(old)
-		<-time.After(time.Second) // what is asked for now is not what stood then
+		<-time.After(time.Second) // the new freeze differs from the old one
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		if c, err := left.Freeze(ctx, schema.Freeze{Agents: "a"}, nil); err == nil || !lost.Load() {
-			t.Errorf("it is said to stand, and nobody is frozen: %+v", c)
+			t.Errorf("Freeze succeeds without an effect: %+v", c)
 		}
 		here.Close()
 		left.Close()
@@ -189,7 +188,7 @@ func TestALeaderThatCanStoreNothingIsBelievedIfItLeads(t *testing.T) {
 		leads  bool
 	}{
 		"heard of the others": {"n1", time.Second, true}, "cut off": {"n1", 5 * time.Second, false},
-		"never heard of them": {"n1", 0, false}, "nobody leads": {"", time.Second, false},
+		"never heard of them": {"n1", 0, false}, "no leader": {"", time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -221,9 +220,9 @@ func TestALeaderThatCanStoreNothingIsBelievedIfItLeads(t *testing.T) {
 	}
 }
 
-// A fabric that came back from a copy knows less for ever, and is believed after a while.
-// So may one for a while that was cut off.
-func TestWhatWentBackIsBelievedOfWhoLeads(t *testing.T) {
+// A restored data directory returns older freezes permanently and is accepted after a while. A leader that was cut off
+// returns them for a while.
+func TestOlderFreezesAreAcceptedFromAProvedLeader(t *testing.T) {
 	for name, c := range map[string]struct {
 		leader string
 		heard  time.Duration
@@ -251,7 +250,7 @@ func TestWhatWentBackIsBelievedOfWhoLeads(t *testing.T) {
 				}
 				older.Store(true)
 				if _, err := left.Freeze(t.Context(), schema.Freeze{Agents: "b"}, nil); !errors.Is(err, freezes.ErrUnavailable) {
-					t.Errorf("it is frozen after a state that others do not go by yet: %v", err)
+					t.Errorf("Freeze succeeds after a state that other brokers do not apply yet: %v", err)
 				}
 				for second := range 20 {
 					if err := left.Confirm(t.Context(), false); err != nil {

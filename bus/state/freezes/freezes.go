@@ -20,74 +20,71 @@ const Bucket = "hook_freezes"
 
 const (
 	key = "freezes"
-	// proof is a key that brokers write, whatever it holds: that it was stored proves that
-	// the leader is not cut off, and where it was stored, up to where all must be known.
+	// proof is a key without a meaningful value. Storing it proves that the leader is not cut off, and its
+	// revision is up to where a complete copy must reach.
 	proof = "proof"
-	// history is how many earlier states the bucket keeps, to look at.
+	// history is how many earlier states the bucket keeps for inspection.
 	history = 8
-	// maxBytes is the bucket's room, and maxRecord bounds one state.
+	// maxBytes is the size of the bucket, and maxRecord bounds one state.
 	maxBytes  = 1 << 20
 	maxRecord = 2 * schema.MaxFrozen
-	// behindFor is how long the mirror may be behind and still be ready.
+	// behindFor is how long the mirror may be behind before it is not ready.
 	behindFor = 3 * time.Second
-	// backwards is how long a leader must say older things than are known, and lead for
-	// sure, before that is believed: one that was cut off does so until it notices, a
-	// fabric that came back from a copy does so for ever.
+	// backwards is how long a proved leader must return an older state before that is accepted. A leader that
+	// was cut off does so only until it notices, a restored data directory permanently.
 	backwards = 15 * time.Second
 )
 
-// Errors are sentences that may be shown to whoever asked.
+// The errors may be shown to clients.
 var (
-	// ErrInvalid: the request makes no sense.
+	// ErrInvalid: the request is invalid.
 	ErrInvalid = errors.New("the freeze is not valid")
 	// ErrFull: there are too many freezes.
 	ErrFull = errors.New("there are too many freezes")
-	// ErrNotFrozen: what is to be thawed is not frozen.
+	// ErrNotFrozen: there is no freeze of the pattern.
 	ErrNotFrozen = errors.New("nothing was thawed")
-	// ErrMoved: something was frozen or thawed since the version that the request is about.
+	// ErrMoved: the freezes changed since the version of the request.
 	ErrMoved = errors.New("the freezes changed at the same time")
-	// ErrUnreadable: what is stored is no list of freezes.
+	// ErrUnreadable: the stored value is no list of freezes.
 	ErrUnreadable = errors.New("the stored freezes cannot be read")
-	// ErrUnavailable: the state could be neither read nor written in time.
+	// ErrUnavailable: the state could not be read or written in time.
 	ErrUnavailable = errors.New("the freezes cannot be reached now")
 )
 
-// A State is what is frozen at one moment. It is never changed, only replaced.
+// A State is the list of freezes at one moment. It is never changed, only replaced.
 type State struct {
-	// Version is the revision of the key; 0: nothing was ever frozen.
+	// Version is the revision of the key; 0: there never was a freeze.
 	Version uint64
-	// Freezes are those that stand, in the order in which they came.
+	// Freezes are in the order in which they were made.
 	Freezes []schema.Freeze
 }
 
-// Options say how freezes are kept.
+// Options configure the bucket.
 type Options struct {
-	// Replicas of the bucket, if it is made now; 0 is 1.
+	// Replicas of a new bucket; 0: 1.
 	Replicas int
-	// Logger hears of what can wait; nil is silence.
+	// Logger logs what needs no action at once; nil: no log.
 	Logger *slog.Logger
 }
 
-// Freezes are those of a fabric.
+// Freezes are the freezes of a fabric.
 type Freezes struct {
 	log    *slog.Logger
 	bucket *kv.Bucket
 	mirror *kv.Mirror
-	// now is what is known. It is replaced with the lock held.
+	// now is the known state. It is replaced with the lock held.
 	now atomic.Pointer[State]
-	// unread is what was stored after that and cannot be read; nil: nothing was. It is
-	// replaced with the lock held, too.
+	// unread is a newer revision that cannot be decoded; nil: none. It is replaced with the lock held, too.
 	unread atomic.Pointer[unread]
 
-	mu  sync.Mutex // guards what follows, and the order in which use is called
+	mu  sync.Mutex // guards the following fields, and the order of calls of use
 	use func(*State)
-	// older is since when leaders say older things than are known; zero: they do not.
+	// older is since when leaders return an older state; zero: they do not.
 	older time.Time
 }
 
-// Open makes the bucket, or opens the one that is there. It returns when this process
-// knows what is frozen, and follows that until [Freezes.Close]. Where it cannot be read
-// the state before counts, if the bucket still has that; else it is an error.
+// Open creates or opens the bucket. It returns when this process knows the freezes, and follows them until
+// [Freezes.Close]. If the newest revision is unreadable it uses an earlier one, if the bucket has one.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Freezes, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -114,11 +111,11 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Freezes, err
 // Close stops following.
 func (f *Freezes) Close() { f.mirror.Close() }
 
-// Now is what is frozen, as far as it is known here. It asks nobody.
+// Now returns the known freezes, without a request.
 func (f *Freezes) Now() *State { return f.now.Load() }
 
-// Use has use called with what is frozen now, and again whenever that changes, one
-// call after the other. It must neither block nor call the Freezes.
+// Use calls use with the known freezes, and again after each change, never concurrently. use must neither block nor
+// call the Freezes.
 func (f *Freezes) Use(use func(*State)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,13 +131,13 @@ func (f *Freezes) Ready() error {
 	return nil
 }
 
-// Unstored returns why nothing was stored of what was written last; nil: it was.
+// Unstored returns the error of the last write; nil: it succeeded.
 func (f *Freezes) Unstored() error { return f.bucket.Unstored() }
 
-// Anew forgets that: the server was mended.
-func (f *Freezes) Anew() { f.bucket.Anew() }
+// ClearUnstored forgets that error, after the server was restarted.
+func (f *Freezes) ClearUnstored() { f.bucket.ClearUnstored() }
 
-// prove returns when all is known here that was stored when it was called.
+// prove returns when everything that was stored before the call is known here.
 func (f *Freezes) prove(ctx context.Context) error {
 	revision, err := f.bucket.Prove(ctx, kv.Write{Key: proof, Blind: true, Replace: true})
 	if err == nil {
@@ -152,7 +149,7 @@ func (f *Freezes) prove(ctx context.Context) error {
 	return nil
 }
 
-// apply takes over what the bucket holds.
+// apply applies a revision of the bucket.
 func (f *Freezes) apply(e kv.Entry) {
 	if e.Key != key {
 		return
@@ -164,8 +161,8 @@ func (f *Freezes) apply(e kv.Entry) {
 	}
 }
 
-// wentBack reports whether leaders have been saying older things than are known for so
-// long that it is believed, and who says so has led since.
+// wentBack reports whether leaders have returned an older state for longer than backwards, and the present one has
+// provably led during this time.
 func (f *Freezes) wentBack(ctx context.Context) bool {
 	f.mu.Lock()
 	older := f.older
@@ -177,7 +174,7 @@ func (f *Freezes) wentBack(ctx context.Context) bool {
 	return err == nil
 }
 
-// take replaces what is known by something newer. The caller holds the lock.
+// take replaces the known state with a newer one. The caller holds the lock.
 func (f *Freezes) take(s *State) {
 	if s.Version > f.now.Load().Version {
 		f.now.Store(s)
@@ -188,10 +185,9 @@ func (f *Freezes) take(s *State) {
 	}
 }
 
-// Confirm reads from the leader what is frozen. When it returns nil, all that was
-// frozen or thawed when it was called is known here; if the broker's lease had lapsed
-// also where somebody who is cut off takes himself for the leader. What cannot be read
-// leaves what was known before, which a broker whose lease lapsed goes by, too.
+// Confirm reads the freezes from the leader. When it returns nil, every earlier change is known here. If the lease of the
+// broker had lapsed, the leader must prove that it is not cut off. An unreadable state leaves the known one in effect, also
+// for a broker whose lease had lapsed.
 func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 	if lapsed {
 		if err := f.prove(ctx); err != nil {
@@ -203,12 +199,12 @@ func (f *Freezes) Confirm(ctx context.Context, lapsed bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		f.older = time.Time{} // who says older things after that may be another one
+		f.older = time.Time{} // a later answer may be of another leader
 		return fmt.Errorf("reading the freezes: %w", err)
 	}
 	s, err := f.reads(e)
 	if lapsed && errors.Is(err, ErrUnreadable) {
-		return nil // as everybody else does
+		return nil // as on all other brokers
 	}
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func TestAFreezeIsKnownEverywhereAndStays(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotFrozenIsNotThawed(t *testing.T) {
+func TestThawingWithoutAFreezeIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, bustest.JetStream(t, bustest.Start(t)))
 		if _, err := f.Thaw(t.Context(), "a", nil); !errors.Is(err, freezes.ErrNotFrozen) || !strings.Contains(err.Error(), "there are no other freezes") {
@@ -105,7 +105,7 @@ func TestWhatIsNotFrozenIsNotThawed(t *testing.T) {
 }
 
 // A request of then undoes nothing of now, but does no harm where what it wants is so.
-func TestWhatWasMeantForAnotherStateChangesNothing(t *testing.T) {
+func TestARequestForAnotherVersionChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, bustest.JetStream(t, bustest.Start(t)))
 		must := func(c freezes.Change, err error) uint64 {
@@ -137,9 +137,8 @@ func TestWhatWasMeantForAnotherStateChangesNothing(t *testing.T) {
 	})
 }
 
-// A broker whose own picture is behind, and which refuses a change for that, knows after
-// it what the leader does: who asks again is not refused again.
-func TestWhoIsBehindLearnsOfItByARefusal(t *testing.T) {
+// A broker with an old copy refuses a change once, and then has the leader's state.
+func TestARefusedChangeUpdatesAnOldCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		behind, ahead := open(t, js), open(t, js)
@@ -214,11 +213,11 @@ func TestManyAtOnceLoseNothing(t *testing.T) {
 	})
 }
 
-func TestWhatMakesNoSenseIsRefused(t *testing.T) {
+func TestInvalidFreezesAreRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := open(t, bustest.JetStream(t, bustest.Start(t)))
 		for name, z := range map[string]schema.Freeze{
-			"nobody": {}, "no pattern": {Agents: "a["}, "a regular expression": {Agents: "a.*(b)"},
+			"no agents": {}, "no pattern": {Agents: "a["}, "a regular expression": {Agents: "a.*(b)"},
 			"a long reason": {Agents: "a", Reason: strings.Repeat("r", schema.MaxFreezeReason+1)}, "a long name": {Agents: "a", By: strings.Repeat("b", schema.MaxFreezeBy+1)},
 		} {
 			if _, err := f.Freeze(t.Context(), z, nil); !errors.Is(err, freezes.ErrInvalid) {
@@ -255,7 +254,7 @@ func TestLongOnesAreRefusedBeforeShimsCouldNotKeepThem(t *testing.T) {
 }
 
 // Where nothing can be stored nothing is frozen, and who asked is told.
-func TestWithoutAServerWhatIsKnownStays(t *testing.T) {
+func TestWithoutAServerTheKnownFreezesStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nc := bustest.Connect(t, bustest.Start(t), "broker")
 		js, err := jetstream.New(nc)
@@ -274,7 +273,7 @@ func TestWithoutAServerWhatIsKnownStays(t *testing.T) {
 		}
 		for _, lapsed := range []bool{false, true} {
 			if err := f.Confirm(ctx, lapsed); err == nil {
-				t.Errorf("it was confirmed by nobody (lapsed: %t)", lapsed)
+				t.Errorf("it was confirmed without a leader (lapsed: %t)", lapsed)
 			}
 		}
 		<-time.After(5 * time.Second)
@@ -285,7 +284,7 @@ func TestWithoutAServerWhatIsKnownStays(t *testing.T) {
 }
 
 // Who missed a change is told by the leader.
-func TestConfirmReadsWhatWasMissed(t *testing.T) {
+func TestConfirmReadsMissedChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		here, deaf := open(t, js), open(t, js)
@@ -332,8 +331,8 @@ func TestConfirmReadsWhatWasMissed(t *testing.T) {
 	})
 }
 
-// Who knows of nothing before it does not begin with nobody frozen.
-func TestNobodyStartsOnWhatCanNotBeRead(t *testing.T) {
+// Without a readable state a broker must not start with an empty list of freezes.
+func TestABrokerDoesNotStartWithUnreadableFreezes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		open(t, js).Close()

@@ -9,19 +9,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// stored is a state in the bucket.
+// stored is the stored form of a state.
 type stored struct {
 	Freezes []schema.Freeze `json:"freezes"`
 }
 
-// unread is a revision that cannot be read.
+// unread is a revision that cannot be decoded.
 type unread struct {
 	revision uint64
 	err      error
 }
 
-// Unreadable is why what the bucket holds is not what is known here; nil: it is. What
-// was known before counts until it can be read again.
+// Unreadable returns why the newest revision cannot be decoded; nil: it can. Until then the state before it is in effect.
 func (f *Freezes) Unreadable() error {
 	if u := f.unread.Load(); u != nil {
 		return u.err
@@ -29,8 +28,7 @@ func (f *Freezes) Unreadable() error {
 	return nil
 }
 
-// reads reads what the bucket holds. If that cannot be read it is told, once, and what
-// was known stays. The caller holds the lock.
+// reads decodes a revision. If that fails it logs it once, and the known state stays. The caller holds the lock.
 func (f *Freezes) reads(e kv.Entry) (*State, error) {
 	s, err := read(e)
 	if err == nil || e.Revision <= f.now.Load().Version {
@@ -43,9 +41,8 @@ func (f *Freezes) reads(e kv.Entry) (*State, error) {
 	return nil, err
 }
 
-// read reads what is stored. A key that was never written, or that somebody deleted, holds
-// nothing. Whatever else is no list of freezes is refused: to take it for an empty one would
-// thaw everybody.
+// read decodes a revision. A key that was never written, or was deleted, is an empty list. Anything else without a list is an
+// error, because an empty list would thaw all agents.
 func read(e kv.Entry) (*State, error) {
 	s := &State{Version: e.Revision}
 	if e.Revision == 0 || e.Kind == kv.Deleted {
@@ -60,7 +57,7 @@ func read(e kv.Entry) (*State, error) {
 	return s, nil
 }
 
-// list is the list that a revision holds.
+// list decodes the list in a revision.
 func list(e kv.Entry) ([]schema.Freeze, error) {
 	if e.Kind == kv.Lapsed {
 		return nil, errors.New("the key expired, and freezes must not expire: remove the TTL of the bucket")
@@ -80,7 +77,7 @@ func list(e kv.Entry) ([]schema.Freeze, error) {
 	return in.Freezes, nil
 }
 
-// checkAgents says what is wrong with whose calls a freeze is to refuse.
+// checkAgents returns what is wrong with the pattern of a freeze.
 func checkAgents(agents string) error {
 	if agents == "" {
 		return fmt.Errorf("agents is missing; name the agents by a pattern, %s for all", schema.AllAgents)
@@ -91,7 +88,7 @@ func checkAgents(agents string) error {
 	return nil
 }
 
-// some is a list, and nil if nothing is in it.
+// some returns the list, nil if it is empty.
 func some(all []schema.Freeze) []schema.Freeze {
 	if len(all) == 0 {
 		return nil

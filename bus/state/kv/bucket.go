@@ -11,20 +11,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Bucket is a key-value bucket, as its leader knows it.
+// A Bucket is a key-value bucket whose reads go to its leader.
 type Bucket struct {
 	js     jetstream.JetStream
 	store  jetstream.KeyValue
 	stream string
-	// prefix is what the subjects of keys begin with, api what those of requests
-	// begin with, and moved what stands before a key's subject where it is written.
+	// prefix begins the subjects of keys, api those of requests. moved precedes the subjects of
+	// writes.
 	prefix, api, moved string
 	maxBytes           int64
-	// stored hears what comes of writes.
+	// stored records the results of writes.
 	stored Stored
 }
 
-// At is the bucket of that name, which somebody made. It asks nobody.
+// At returns an existing bucket, without a request.
 func At(js jetstream.JetStream, name string) *Bucket {
 	b := &Bucket{js: js, stream: "KV_" + name, prefix: "$KV." + name + ".", api: APIPrefix(js.Options())}
 	if b.api != jetstream.DefaultAPIPrefix {
@@ -33,10 +33,9 @@ func At(js jetstream.JetStream, name string) *Bucket {
 	return b
 }
 
-// Open makes the bucket, or opens the one that is there, which keeps its own
-// limits; only if c.Replicas is more than it has, more are made. It waits for a JetStream that is still starting. Where the server has
-// no room for c.MaxBytes, half of it will do, and so on down to least; 0: nothing
-// less will do.
+// Open creates or opens a bucket. An existing bucket keeps its limits, except that it gets more
+// replicas if c.Replicas is higher. Open waits for a JetStream that is starting. If the server has no
+// space for c.MaxBytes, Open tries half of it, and so on down to least; 0: c.MaxBytes.
 func Open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig, least int64) (*Bucket, error) {
 	return Patiently(ctx, "opening the bucket "+c.Bucket, Opening, func(ctx context.Context) (*Bucket, error) {
 		store, err := open(ctx, js, c, least)
@@ -58,8 +57,7 @@ func Open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 }
 
 func open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig, least int64) (jetstream.KeyValue, error) {
-	// Opened first: to create it would ask for its room a second time, which a
-	// small disk does not have.
+	// Open first, because creating reserves the space a second time, which a small disk does not have.
 	store, err := js.KeyValue(ctx, c.Bucket)
 	if !errors.Is(err, jetstream.ErrBucketNotFound) {
 		return store, err
@@ -70,7 +68,7 @@ func open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 	for i := 0; ; i++ {
 		store, err = js.CreateKeyValue(ctx, c)
 		if err != nil {
-			// Somebody else may be making it, which takes its room before it is there.
+			// Another process may be creating it, which reserves its space first.
 			if there, kerr := js.KeyValue(ctx, c.Bucket); kerr == nil {
 				return there, nil
 			}
@@ -92,8 +90,7 @@ func open(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfi
 	}
 }
 
-// Grow has a stream kept on so many servers, if it is on fewer. That it is there
-// already takes no change; it never shrinks, since that loses what others rely on.
+// Grow raises the number of replicas of a stream. It never lowers it, because others rely on them.
 func Grow(ctx context.Context, js jetstream.JetStream, stream string, replicas int) error {
 	if replicas <= 1 {
 		return nil
@@ -111,8 +108,8 @@ func Grow(ctx context.Context, js jetstream.JetStream, stream string, replicas i
 	return err
 }
 
-// Share is how much a bucket takes that is made: most, or one of so many parts of
-// the server's room where that is less, but at least the least. No room is plenty.
+// Share returns the size of a new bucket: most, or one of parts of the server's space if that is less,
+// but at least least; a room of 0 or less is unlimited space.
 func Share(room, parts, most, least int64) int64 {
 	if room <= 0 {
 		return most
@@ -120,29 +117,26 @@ func Share(room, parts, most, least int64) int64 {
 	return max(min(most, room/parts), least)
 }
 
-// PercentOf is so many percent of a bound, however large or small that is.
+// PercentOf returns a percentage of a bound, without overflow.
 func PercentOf(bound int64, percent int) int64 {
 	return bound/100*int64(percent) + bound%100*int64(percent)/100
 }
 
-// Store is the bucket as the client library knows it, if it was opened here. What
-// it gets may be older than what was acknowledged.
+// Store returns the bucket of the client library, if it was opened here. Its reads may be older than
+// acknowledged writes.
 func (b *Bucket) Store() jetstream.KeyValue { return b.store }
 
-// MaxBytes is how many bytes the bucket may hold; 0: that was not asked, or there
-// is no bound.
+// MaxBytes returns the size limit of the bucket; 0: unknown, or unlimited.
 func (b *Bucket) MaxBytes() int64 { return max(b.maxBytes, 0) }
 
-// Within reports whether what the bucket holds takes less than so many percent of it.
+// Within reports whether the bucket is filled to less than a percentage.
 func (b *Bucket) Within(ctx context.Context, percent int) (bool, error) {
 	info, err := b.Info(ctx)
 	return err != nil || b.MaxBytes() == 0 || info.Bytes < PercentOf(b.MaxBytes(), percent), err
 }
 
-// DiscardOld has the bucket make room when it is full, by taking the keys away
-// that were written the longest ago. It refuses writes otherwise. A cluster does not
-// answer all of several brokers that change it at one moment: who heard nothing looks
-// again, and finds it changed.
+// DiscardOld makes a full bucket delete its oldest keys. Otherwise it rejects writes. A cluster may
+// not answer all of several brokers that change it at once; they read again and find it changed.
 func (b *Bucket) DiscardOld(ctx context.Context) error {
 	_, err := Patiently(ctx, "changing the bucket "+b.stream, Opening, func(ctx context.Context) (struct{}, error) {
 		s, err := b.js.Stream(ctx, b.stream)
@@ -160,7 +154,7 @@ func (b *Bucket) DiscardOld(ctx context.Context) error {
 	return err
 }
 
-// ask puts a request about the bucket's stream to its leader.
+// ask sends a request about the bucket's stream to its leader.
 func (b *Bucket) ask(ctx context.Context, verb string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, TryFor)
 	defer cancel()
@@ -175,8 +169,7 @@ func (b *Bucket) ask(ctx context.Context, verb string, request, answer any) erro
 	return schema.Unmarshal(m.Data, answer)
 }
 
-// APIPrefix is where JetStream takes requests, which a domain or an import may
-// have moved.
+// APIPrefix returns the prefix of JetStream's API subjects, which a domain or an import can change.
 func APIPrefix(o jetstream.JetStreamOptions) string {
 	switch {
 	case o.Domain != "":

@@ -5,28 +5,26 @@ import (
 	"time"
 )
 
-// sampleFor is how long a sample with a short round trip is preferred to newer
-// ones with longer ones: the speeds of two clocks differ a little.
+// sampleFor is how long a sample with a short round trip is preferred to newer ones with longer ones.
+// It is limited because the speeds of two clocks differ.
 const sampleFor = 5 * time.Minute
 
-// A Clock tells the server's time as it is seen from here, so that the age of
-// what the server stored is never computed from the clocks of two machines. The
-// zero Clock tells this machine's time until it has heard of the server's.
+// A Clock estimates the server's time, so that ages of stored data never compare the clocks of two
+// machines. The zero Clock returns this machine's time until its first sample.
 type Clock struct {
 	mu sync.RWMutex // guards best
-	// best is the sample that the time is told by.
+	// best is the sample that is used.
 	best sample
 }
 
-// sample says what the server's clock showed at a moment of ours.
+// A sample is the server's time at a local time.
 type sample struct {
 	here, there time.Time
 	trip        time.Duration
 }
 
-// Heard notes what the server's clock showed in an answer to a request that was
-// sent at that time of ours and took trip; a zero time is nothing. Of several
-// samples the one with the smallest round trip is believed.
+// Heard adds the server's time in an answer, with the local time of the request and its round trip. A
+// zero time is ignored. The sample with the shortest round trip is used.
 func (c *Clock) Heard(there, sent time.Time, trip time.Duration) {
 	if there.IsZero() {
 		return
@@ -39,17 +37,17 @@ func (c *Clock) Heard(there, sent time.Time, trip time.Duration) {
 	}
 }
 
-// denies reports whether no clock can have shown both: another server leads, or
-// somebody set the server's clock.
+// denies reports whether the samples cannot be of one clock: another server leads now, or the server's
+// clock was set.
 func (b sample) denies(s sample) bool {
 	apart := s.there.Sub(b.at(s.here)).Abs()
 	return apart > (b.trip+s.trip)/2+100*time.Millisecond
 }
 
-// at is the server's time when ours was t.
+// at returns the server's time at a local time.
 func (b sample) at(t time.Time) time.Time { return b.there.Add(t.Sub(b.here)) }
 
-// Now is the server's time.
+// Now returns the server's time.
 func (c *Clock) Now() time.Time {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -59,5 +57,5 @@ func (c *Clock) Now() time.Time {
 	return c.best.at(time.Now())
 }
 
-// Age is how long ago the server's clock showed t; never less than 0.
+// Age returns how long ago t was by the server's clock, at least 0.
 func (c *Clock) Age(t time.Time) time.Duration { return max(c.Now().Sub(t), 0) }

@@ -8,26 +8,25 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Copies counts the servers that a stream is kept on, its leader among them, by how well they do.
+// Copies counts the servers that store a stream, including its leader, by state.
 type Copies struct {
-	// Whole have all of it, or will in a moment.
+	// Whole are the complete copies, or nearly complete ones.
 	Whole int
-	// Behind lack so much that they are still catching up.
+	// Behind are copies that are still catching up.
 	Behind int
-	// Unheard were not heard of lately: they are down, or cut off, or the leader is.
+	// Unheard are copies without recent contact: they, or the leader, are down or cut off.
 	Unheard int
 }
 
 const (
-	// behindFrom is from how many missing entries on a copy is behind. A few are always on
-	// their way where much is written.
+	// behindFrom is how many missing entries make a copy behind. A few are always in transit.
 	behindFrom = 1000
-	// unheardFrom is from when on a server was not heard of: leaders ask the others once a second.
+	// unheardFrom is how long a copy without contact is not unheard; leaders ask once a second.
 	unheardFrom = 10 * time.Second
 )
 
-// CopiesOf asks the leader of a stream. Where nobody leads it, nothing is known of any copy;
-// a stream that is not there has none.
+// CopiesOf asks the leader of a stream. Without a leader all copies are unheard. A stream that does
+// not exist has none.
 func CopiesOf(ctx context.Context, js jetstream.JetStream, stream string) (Copies, error) {
 	b := &Bucket{js: js, stream: stream, api: APIPrefix(js.Options())}
 	a, err := b.look(ctx, struct{}{})

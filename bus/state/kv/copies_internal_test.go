@@ -14,16 +14,16 @@ func TestCopies(t *testing.T) {
 		others []replica
 		want   Copies
 	}{
-		"a server that is alone":                {of: 1, want: Copies{Whole: 1}},
-		"nobody leads":                          {of: 3, others: []replica{here, here, here}, want: Copies{Unheard: 3}},
-		"all have everything":                   {of: 3, leader: "a", others: []replica{here, here}, want: Copies{Whole: 3}},
-		"a few entries are on their way":        {of: 3, leader: "a", others: []replica{here, {Active: here.Active, Lag: 40}}, want: Copies{Whole: 3}},
-		"one catches up":                        {of: 3, leader: "a", others: []replica{here, {Active: here.Active, Lag: 2508}}, want: Copies{Whole: 2, Behind: 1}},
-		"one is known to be gone":               {of: 3, leader: "a", others: []replica{here, {Active: here.Active, Offline: true}}, want: Copies{Whole: 2, Unheard: 1}},
-		"one has never been heard of":           {of: 3, leader: "a", others: []replica{here, {}}, want: Copies{Whole: 2, Unheard: 1}},
-		"one is silent, whatever it lacks":      {of: 3, leader: "a", others: []replica{here, {Active: int64(12 * time.Second), Lag: 9000}}, want: Copies{Whole: 2, Unheard: 1}},
-		"who was cut off still takes the lead":  {of: 3, leader: "a", others: []replica{{Active: int64(12 * time.Second)}, {Active: int64(11 * time.Second)}}, want: Copies{Whole: 1, Unheard: 2}},
-		"a server that is alone says no leader": {of: 0, want: Copies{Whole: 1}},
+		"a single server":                 {of: 1, want: Copies{Whole: 1}},
+		"there is no leader":              {of: 3, others: []replica{here, here, here}, want: Copies{Unheard: 3}},
+		"all are complete":                {of: 3, leader: "a", others: []replica{here, here}, want: Copies{Whole: 3}},
+		"a few entries are in transit":    {of: 3, leader: "a", others: []replica{here, {Active: here.Active, Lag: 40}}, want: Copies{Whole: 3}},
+		"one catches up":                  {of: 3, leader: "a", others: []replica{here, {Active: here.Active, Lag: 2508}}, want: Copies{Whole: 2, Behind: 1}},
+		"one is offline":                  {of: 3, leader: "a", others: []replica{here, {Active: here.Active, Offline: true}}, want: Copies{Whole: 2, Unheard: 1}},
+		"one never had contact":           {of: 3, leader: "a", others: []replica{here, {}}, want: Copies{Whole: 2, Unheard: 1}},
+		"one is silent and far behind":    {of: 3, leader: "a", others: []replica{here, {Active: int64(12 * time.Second), Lag: 9000}}, want: Copies{Whole: 2, Unheard: 1}},
+		"the leader is cut off":           {of: 3, leader: "a", others: []replica{{Active: int64(12 * time.Second)}, {Active: int64(11 * time.Second)}}, want: Copies{Whole: 1, Unheard: 2}},
+		"a single server names no leader": {of: 0, want: Copies{Whole: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

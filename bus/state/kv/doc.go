@@ -1,7 +1,6 @@
-// Package kv has what all packages share that store state in JetStream key-value buckets.
-// It opens a bucket and waits for it, reads from the bucket's leader, writes by
-// compare-and-set, follows all changes in memory ([Mirror]), and reads the server's clock
-// ([Clock]).
+// Package kv is the common part of packages that store state in JetStream key-value buckets. It opens
+// a bucket and waits for it, reads from the bucket's leader, writes by compare-and-set, follows all
+// changes in memory ([Mirror]), and estimates the server's time ([Clock]).
 //
 // Any replica answers an ordinary get, even one that is behind, so nothing here uses it. A
 // refused compare-and-set may be spurious: read again, then try again a little later

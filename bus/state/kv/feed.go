@@ -11,28 +11,27 @@ import (
 )
 
 const (
-	// heartbeat is how often a consumer with nothing to say says so, and
-	// silentFor how long one is believed to be there that says nothing.
+	// heartbeat is the interval of a consumer's heartbeats, and silentFor how long a consumer may
+	// be silent before it counts as gone.
 	heartbeat = time.Second
 	silentFor = 3 * heartbeat
 )
 
-// A feed is a consumer of all that is stored in a bucket.
+// A feed is a consumer of all revisions of a bucket.
 type feed struct {
 	bucket *Bucket
 	mirror *Mirror
 	sub    *nats.Subscription
 	name   string
-	// connection counts how often the client had reconnected when it was made.
+	// connection is the client's number of reconnects when the feed was made.
 	connection uint64
-	// heard is when it last said something, and broken whether something between
-	// was lost.
+	// heard is the time of the last message, and broken whether a message was lost.
 	heard  atomic.Pointer[time.Time]
 	broken atomic.Bool
-	next   uint64 // the consumer's next sequence; only the subscription looks at it
+	next   uint64 // the expected consumer sequence; only the subscription uses it
 }
 
-// feed makes one that begins at the revision.
+// feed returns a feed that begins at a revision.
 func (b *Bucket) feed(ctx context.Context, from uint64, m *Mirror) (*feed, error) {
 	nc := b.js.Conn()
 	f := &feed{bucket: b, mirror: m, next: 1, connection: nc.Stats().Reconnects}
@@ -43,7 +42,7 @@ func (b *Bucket) feed(ctx context.Context, from uint64, m *Mirror) (*feed, error
 		return nil, err
 	}
 	f.sub = sub
-	// What comes is bounded by the consumer's flow control.
+	// The consumer's flow control bounds the pending messages.
 	if err := sub.SetPendingLimits(-1, -1); err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func (b *Bucket) feed(ctx context.Context, from uint64, m *Mirror) (*feed, error
 	return f, nil
 }
 
-// receive takes over what the consumer says, in its order.
+// receive passes the consumer's messages on, in order.
 func (f *feed) receive(msg *nats.Msg) {
 	f.touch()
 	if msg.Header.Get("Status") != "" {
@@ -85,7 +84,7 @@ func (f *feed) receive(msg *nats.Msg) {
 	})
 }
 
-// control answers the consumer's question whether it may go on.
+// control answers flow control messages.
 func (f *feed) control(msg *nats.Msg) {
 	if msg.Reply != "" {
 		_ = f.bucket.js.Conn().Publish(msg.Reply, nil)
@@ -99,13 +98,12 @@ func (f *feed) touch() {
 	f.heard.Store(&now)
 }
 
-// dead reports whether the consumer is gone, or lost something.
+// dead reports whether the consumer is gone, or a message was lost.
 func (f *feed) dead(nc *nats.Conn) bool {
 	return f == nil || f.broken.Load() || nc.Stats().Reconnects != f.connection || time.Since(*f.heard.Load()) > silentFor
 }
 
-// close ends the feed. The server would notice by itself that nobody listens,
-// after a while.
+// close ends the feed. Otherwise the server would remove the consumer after a while.
 func (f *feed) close() {
 	_ = f.sub.Unsubscribe()
 	if f.name != "" {

@@ -10,82 +10,79 @@ import (
 )
 
 const (
-	// checkEvery is how often the leader is asked whether something was missed: a
-	// watcher is silent for seconds when a leader leaves.
+	// checkEvery is how often the leader is asked whether a revision was missed, because a
+	// watcher is silent for seconds when a leader stops.
 	checkEvery = time.Second
-	// quietFor is how long what is known to be missing may still come by itself.
+	// quietFor is how long to wait for missing revisions before they are read.
 	quietFor = 250 * time.Millisecond
-	// soonFor is the same where somebody waits for it.
+	// soonFor is quietFor when a caller waits for them.
 	soonFor = 20 * time.Millisecond
-	// lookFor bounds the question to the leader: one that is asked while a leader leaves
-	// may never be answered, and the next leader knows nothing of it.
+	// lookFor bounds a request to the leader. A request during a change of the leader may get no
+	// answer.
 	lookFor = 2 * checkEvery
-	// readFor bounds how long what was missed is read one by one before the bucket is
-	// watched anew, which brings the rest at once.
+	// readFor bounds how long missing revisions are read one by one. A new watcher then gets the
+	// rest at once.
 	readFor = time.Second
-	// lostFor is after what time without a check that worked a mirror is behind.
+	// lostFor is how long a mirror without a successful check is not behind.
 	lostFor = 3 * checkEvery
-	// emptyFor is how long whoever is asked must say that nothing is left before it counts,
-	// where several servers keep the bucket. After a cut one that takes himself for the leader
-	// still answers until he hears of the new one, which speaks to him once a second.
+	// emptyFor is how long a replicated bucket must report that no revision is left in a range.
+	// After a network cut an old leader answers until it hears of the new one, which contacts
+	// it once a second.
 	emptyFor = 2 * time.Second
-	// emptyAgain is after what time he is asked again.
+	// emptyAgain is the interval of these requests.
 	emptyAgain = 100 * time.Millisecond
-	// mostMissed bounds how many revisions are read one by one before the bucket is
-	// watched anew instead.
+	// mostMissed bounds the revisions that are read one by one before a new watcher is made.
 	mostMissed = 1000
 )
 
-// MirrorOptions say how a bucket is followed.
+// MirrorOptions configure a Mirror.
 type MirrorOptions struct {
-	// Apply is called for each revision of the bucket, in their order, each once,
-	// one after the other. Revisions that were replaced before they could be seen
-	// are skipped. It must not block, and not call the mirror.
+	// Apply is called once for each revision, in order, and never concurrently. It may miss
+	// revisions that were replaced quickly. It must not block, and not call the mirror.
 	Apply func(Entry)
-	// Missed is called, as Apply is, before anything is told that is newer than a time
-	// without news of MissedAfter: keys may have ended in it whose markers lapsed, so
-	// that their ends are never told. nil: nobody asks. It needs a Clock.
+	// Missed is called, as Apply is, before the first revision after more than MissedAfter without
+	// news: the markers of keys that ended in this time may have lapsed, so that Apply never gets
+	// them. nil: no call. It needs a Clock.
 	Missed      func()
 	MissedAfter time.Duration
-	// Clock hears what the leader's clock shows; nil: nobody does.
+	// Clock gets the leader's time; nil: no clock.
 	Clock *Clock
-	// Logger hears of what can wait; nil is silence.
+	// Logger logs what needs no action at once; nil: no log.
 	Logger *slog.Logger
 }
 
-// A Mirror follows all changes of a bucket, until it is closed.
+// A Mirror follows all changes of a bucket until it is closed.
 type Mirror struct {
 	bucket *Bucket
 	o      MirrorOptions
 	log    *slog.Logger
 	stop   context.CancelCauseFunc
 	ended  sync.WaitGroup
-	wake   chan struct{} // has the mirror look at once
+	wake   chan struct{} // makes the mirror check at once
 	repair chan struct{} // holds a token while missing revisions are read
-	hole   hole          // who has that token guards it
+	hole   hole          // guarded by repair
 
-	mu sync.Mutex // guards what follows, and the order of Apply
-	// position is up to where everything is known.
+	mu sync.Mutex // guards the following fields, and the order of Apply
+	// position is the revision up to which everything was applied.
 	position uint64
 	// waiters are woken when the position changes.
 	waiters map[chan struct{}]uint64
-	// info is the leader's last word, checked when that was asked, behind since when
-	// something is missing; zero: nothing is.
+	// info is the leader's last answer, at the time checked. behind is since when revisions are
+	// missing; zero: none is.
 	info    Info
 	checked time.Time
 	behind  time.Time
-	// whole is up to when, by the server's clock, it is known that nothing was missed.
+	// whole is the server's time up to which nothing was missed.
 	whole  time.Time
 	feed   *feed
 	closed bool
-	// wrong is set where the leader knows less than was told.
+	// wrong is set if the leader has fewer revisions than were applied.
 	wrong error
 }
 
 var errClosed = errors.New("the mirror was closed")
 
-// Follow returns a mirror that has caught up with all that was in the bucket
-// when it was called.
+// Follow returns a mirror that has applied everything that was in the bucket at the time of the call.
 func (b *Bucket) Follow(ctx context.Context, o MirrorOptions) (*Mirror, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -107,7 +104,7 @@ func (b *Bucket) Follow(ctx context.Context, o MirrorOptions) (*Mirror, error) {
 	return m, nil
 }
 
-// begin has the bucket watched.
+// begin makes the first watcher.
 func (m *Mirror) begin(ctx context.Context) (Info, error) {
 	info, err := m.look(ctx)
 	if err != nil {
@@ -119,7 +116,7 @@ func (m *Mirror) begin(ctx context.Context) (Info, error) {
 	return info, m.watch(ctx)
 }
 
-// Close ends the mirror. Nothing is applied after it has returned.
+// Close ends the mirror. After it, Apply is not called.
 func (m *Mirror) Close() {
 	m.stop(errClosed)
 	m.ended.Wait()
@@ -132,30 +129,29 @@ func (m *Mirror) Close() {
 	}
 }
 
-// Revision is up to where everything is known.
+// Revision returns the revision up to which everything was applied.
 func (m *Mirror) Revision() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.position
 }
 
-// Info is the leader's last word about the bucket, about a second old.
+// Info returns the leader's last answer, about a second old.
 func (m *Mirror) Info() Info {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.info
 }
 
-// Wrong is what is wrong if the leader knows less than was told, as of a second
-// ago: the bucket was made anew, or the leader was cut off.
+// Wrong returns an error if the leader had fewer revisions than were applied, about a second ago: the
+// bucket was recreated, or the leader was cut off.
 func (m *Mirror) Wrong() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.wrong
 }
 
-// Lag is how long the mirror has been behind, or has not known whether it is;
-// 0: it is not.
+// Lag returns how long the mirror has been behind, or without a successful check; 0: it is current.
 func (m *Mirror) Lag() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,8 +165,8 @@ func (m *Mirror) Lag() time.Duration {
 	return max(unchecked, time.Since(m.behind))
 }
 
-// Reach returns when everything up to the revision is known. What does not come
-// by itself at once is read from the leader.
+// Reach returns when everything up to the revision was applied. Revisions that do not arrive soon are
+// read from the leader.
 func (m *Mirror) Reach(ctx context.Context, revision uint64) error {
 	for {
 		at, moved := m.wait(revision)
@@ -189,7 +185,7 @@ func (m *Mirror) Reach(ctx context.Context, revision uint64) error {
 			return fmt.Errorf("waiting for what was stored last: %w", context.Cause(ctx))
 		}
 		if m.leave(moved) > at {
-			continue // it comes by itself
+			continue // it is moving
 		}
 		if err := m.catchUp(ctx, revision); err != nil {
 			return err
@@ -197,8 +193,8 @@ func (m *Mirror) Reach(ctx context.Context, revision uint64) error {
 	}
 }
 
-// wait returns where the mirror is, and what is closed when it is at the
-// revision; nil: it is.
+// wait returns the position, and a channel that is closed when the mirror reaches the revision; nil: it
+// has reached it.
 func (m *Mirror) wait(revision uint64) (at uint64, reached chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,14 +206,14 @@ func (m *Mirror) wait(revision uint64) (at uint64, reached chan struct{}) {
 	return m.position, ch
 }
 
-// reached returns where the mirror is, and whether that is for good.
+// reached returns the position, and whether the mirror is closed.
 func (m *Mirror) reached() (at uint64, closed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.position, m.closed
 }
 
-// leave ends a wait, and returns where the mirror is.
+// leave ends a wait, and returns the position.
 func (m *Mirror) leave(ch chan struct{}) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -225,7 +221,7 @@ func (m *Mirror) leave(ch chan struct{}) uint64 {
 	return m.position
 }
 
-// moved wakes those whose revision is there. The caller holds the lock.
+// moved wakes waiters whose revision is reached. The caller holds the lock.
 func (m *Mirror) moved() {
 	for ch, want := range m.waiters {
 		if m.position >= want {
@@ -235,7 +231,7 @@ func (m *Mirror) moved() {
 	}
 }
 
-// apply takes over the next revision, unless it is known.
+// apply applies the next revision, unless it was applied already.
 func (m *Mirror) apply(e Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -251,8 +247,7 @@ func (m *Mirror) apply(e Entry) {
 	m.moved()
 }
 
-// missed tells if there was no news for so long that ends may have been missed.
-// The caller holds the lock.
+// missed calls Missed if there was no news for too long. The caller holds the lock.
 func (m *Mirror) missed() {
 	if m.o.Missed == nil || m.whole.IsZero() {
 		return
@@ -264,7 +259,7 @@ func (m *Mirror) missed() {
 	}
 }
 
-// skip notes that nothing that is not known is there up to the revision.
+// skip records that there are no further revisions up to the given one.
 func (m *Mirror) skip(revision uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -275,8 +270,7 @@ func (m *Mirror) skip(revision uint64) {
 	}
 }
 
-// catchUp reads what is missing up to the revision from the leader. One does it
-// at a time.
+// catchUp reads the missing revisions from the leader. Only one caller does so at a time.
 func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 	select {
 	case m.repair <- struct{}{}:
@@ -316,19 +310,18 @@ func (m *Mirror) catchUp(ctx context.Context, revision uint64) error {
 	return nil
 }
 
-// A hole is a part of the bucket in which whoever was asked says that nothing is left.
+// A hole is a range of revisions that the leader reports as empty.
 type hole struct {
 	after, upTo uint64
-	// since is when somebody was known to know all of it, stays how long the others must
-	// say so from then on, and said when they were asked last.
+	// since is when the leader first reported it, stays how long the reports must continue, and
+	// said the time of the last request.
 	since, said time.Time
 	stays       time.Duration
 }
 
-// empty returns for how long it must still be said that nothing is left of what comes
-// after one revision, up to another, as somebody did who was asked then. He may have been
-// another leader, who did not know of it: what is skipped is never told. The token of
-// those who read what is missing is held.
+// empty returns how long the leader must continue to report that a range is empty; asked is the time
+// of its last report. An old leader may not know the revisions yet, and a skipped revision is never
+// applied. The caller holds the repair token.
 func (m *Mirror) empty(ctx context.Context, after, upTo uint64, asked time.Time) (left time.Duration, err error) {
 	if h := &m.hole; h.after == after && h.upTo >= upTo && asked.Sub(h.said) < 2*emptyFor {
 		h.said = asked
@@ -349,7 +342,7 @@ func (m *Mirror) empty(ctx context.Context, after, upTo uint64, asked time.Time)
 	return max(m.hole.stays, 1), nil
 }
 
-// look asks the leader how far it is.
+// look asks the leader for its last revision.
 func (m *Mirror) look(ctx context.Context) (Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
@@ -368,7 +361,7 @@ func (m *Mirror) look(ctx context.Context) (Info, error) {
 		return info, wrong
 	}
 	m.info, m.checked = info, time.Now()
-	if m.whole.IsZero() { // nothing was told yet
+	if m.whole.IsZero() { // nothing was applied yet
 		m.whole = info.Now
 	}
 	if m.position >= info.Last {
@@ -380,11 +373,11 @@ func (m *Mirror) look(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// keep looks about once a second whether something was missed.
+// keep checks about once a second whether revisions were missed.
 func (m *Mirror) keep(ctx context.Context) {
 	t := time.NewTimer(checkEvery)
 	defer t.Stop()
-	said := ""
+	logged := ""
 	for {
 		select {
 		case <-t.C:
@@ -393,17 +386,17 @@ func (m *Mirror) keep(ctx context.Context) {
 			return
 		}
 		err := m.check(ctx)
-		if err != nil && ctx.Err() == nil && err.Error() != said {
+		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			m.log.Warn("cannot follow a bucket; trying again", "error", err)
 		}
-		if said = ""; err != nil {
-			said = err.Error()
+		if logged = ""; err != nil {
+			logged = err.Error()
 		}
 		t.Reset(checkEvery)
 	}
 }
 
-// check mends the mirror if something is missing.
+// check repairs the mirror if revisions are missing.
 func (m *Mirror) check(ctx context.Context) error {
 	info, err := m.look(ctx)
 	if err != nil {
@@ -420,29 +413,29 @@ func (m *Mirror) check(ctx context.Context) error {
 			return err
 		}
 		if now := m.Revision(); now > before {
-			m.settled(info.Last)
-			return nil // slow, but not silent
+			m.updateBehind(info.Last)
+			return nil // the watcher is slow, but not silent
 		}
 		m.log.Info("a watcher was silent; reading the missed changes", "revision", before, "last", info.Last)
 	}
-	// A watcher cannot always be made where what it would tell can be read.
+	// A new watcher may fail where reads succeed.
 	return errors.Join(m.read(ctx, info.Last), m.watch(ctx))
 }
 
-// read is [Mirror.catchUp] for a short while.
+// read is [Mirror.catchUp] for at most readFor.
 func (m *Mirror) read(ctx context.Context, last uint64) error {
 	short, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()
 	err := m.catchUp(short, last)
 	if err != nil && short.Err() != nil && ctx.Err() == nil {
-		err = nil // there is much
+		err = nil // there are many revisions
 	}
-	m.settled(last)
+	m.updateBehind(last)
 	return err
 }
 
-// settled notes that the mirror is not behind if it has reached the revision.
-func (m *Mirror) settled(last uint64) {
+// updateBehind ends behind if the mirror has reached the revision.
+func (m *Mirror) updateBehind(last uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.position >= last {
@@ -450,8 +443,7 @@ func (m *Mirror) settled(last uint64) {
 	}
 }
 
-// watch has the bucket watched from where the mirror is, in the place of the
-// watcher before.
+// watch replaces the watcher with a new one that starts at the mirror's position.
 func (m *Mirror) watch(ctx context.Context) error {
 	f, err := m.bucket.feed(ctx, m.Revision()+1, m)
 	if err != nil {
@@ -467,7 +459,7 @@ func (m *Mirror) watch(ctx context.Context) error {
 	return nil
 }
 
-// poke has the mirror look at once.
+// poke makes the mirror check at once.
 func (m *Mirror) poke() {
 	select {
 	case m.wake <- struct{}{}:

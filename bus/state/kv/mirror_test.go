@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { bustest.Main(m) }
 
 const bucketName = "a_bucket"
 
-// bucket makes one on a server of its own.
+// bucket makes a bucket on a new server.
 func bucket(t *testing.T) (jetstream.JetStream, *kv.Bucket) {
 	t.Helper()
 	js, err := jetstream.New(bustest.Connect(t, bustest.Start(t), "test"))
@@ -41,7 +41,7 @@ func open(t *testing.T, js jetstream.JetStream) *kv.Bucket {
 	return b
 }
 
-// log is what a mirror told.
+// log holds the revisions that a mirror applied.
 type log struct {
 	mu   sync.Mutex
 	said []string
@@ -53,7 +53,7 @@ func (l *log) apply(e kv.Entry) {
 	l.said = append(l.said, fmt.Sprintf("%d %s %s", e.Revision, e.Key, [...]string{string(e.Value), "deleted", "lapsed"}[e.Kind]))
 }
 
-// holds compares what was told.
+// holds compares the applied revisions.
 func (l *log) holds(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -84,7 +84,7 @@ func write(t *testing.T, b *kv.Bucket, w kv.Write) uint64 {
 	return rev
 }
 
-func TestAMirrorTellsEachRevisionOnceInOrder(t *testing.T) {
+func TestAMirrorAppliesEachRevisionOnceInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, b := bucket(t)
 		one := write(t, b, kv.Write{Key: "a", Value: []byte("one")})
@@ -109,18 +109,18 @@ func TestAMirrorTellsEachRevisionOnceInOrder(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		if e, err := b.Last(t.Context(), "a"); err != nil || e.Revision != 0 {
-			t.Errorf("a marker whose time is up: %+v, %v", e, err)
+			t.Errorf("a lapsed marker: %+v, %v", e, err)
 		}
-		write(t, b, kv.Write{Key: "a", Value: []byte("anew")})
+		write(t, b, kv.Write{Key: "a", Value: []byte("again")})
 		late, ll := follow(t, b, nil)
-		ll.holds(t, "6 a anew")
+		ll.holds(t, "6 a again")
 		late.Close()
 		write(t, b, kv.Write{Key: "a", Value: []byte("more"), Blind: true})
-		ll.holds(t, "6 a anew")
+		ll.holds(t, "6 a again")
 	})
 }
 
-func TestAMirrorReadsWhatASilentWatcherMissed(t *testing.T) {
+func TestAMirrorReadsTheRevisionsThatASilentWatcherMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js, b := bucket(t)
 		m, l := follow(t, b, nil)
@@ -136,14 +136,14 @@ func TestAMirrorReadsWhatASilentWatcherMissed(t *testing.T) {
 		l.holds(t, "1 a one", "2 b two")
 		write(t, b, kv.Write{Key: "c", Value: []byte("three")})
 		l.holds(t, "1 a one", "2 b two", "3 c three")
-		silence(t, js) // with nothing to miss
+		silence(t, js) // without missing revisions
 		<-time.After(5 * time.Second)
 		write(t, b, kv.Write{Key: "d", Value: []byte("four")})
 		l.holds(t, "1 a one", "2 b two", "3 c three", "4 d four")
 	})
 }
 
-// silence takes the watchers' consumers away, as a leader that leaves does.
+// silence deletes the watchers' consumers, as a leader that stops does.
 func silence(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	s, err := js.Stream(t.Context(), "KV_"+bucketName)
@@ -162,7 +162,7 @@ func silence(t *testing.T, js jetstream.JetStream) {
 	}
 }
 
-func TestAMirrorCatchesUpWithThousandsAndWithWhatIsGone(t *testing.T) {
+func TestAMirrorCatchesUpWithThousandsOfRevisionsAndWithGaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, b := bucket(t)
 		for i := range 3000 {
@@ -178,7 +178,7 @@ func TestAMirrorCatchesUpWithThousandsAndWithWhatIsGone(t *testing.T) {
 	})
 }
 
-func TestACompareAndSetIsRefused(t *testing.T) {
+func TestALostCompareAndSetIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, b := bucket(t)
 		write(t, b, kv.Write{Key: "a", Value: []byte("one")})
@@ -190,20 +190,20 @@ func TestACompareAndSetIsRefused(t *testing.T) {
 	})
 }
 
-func TestAMirrorDoesNotBelieveThatWhatIsToComeIsGone(t *testing.T) {
+func TestAMirrorDoesNotSkipFutureRevisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, b := bucket(t)
 		write(t, b, kv.Write{Key: "a", Value: []byte("one")})
 		m, l := follow(t, b, nil)
 		if err := m.Reach(t.Context(), 3); err == nil {
-			t.Error("it has reached what was never written")
+			t.Error("it reached a revision that was never written")
 		}
 		write(t, b, kv.Write{Key: "b", Value: []byte("two")})
 		l.holds(t, "1 a one", "2 b two")
 	})
 }
 
-func TestAMirrorThatHearsOfNothingNewMissesNothing(t *testing.T) {
+func TestAnIdleMirrorMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js, b := bucket(t)
 		l := new(log)

@@ -13,32 +13,32 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A Kind is what a revision says of its key.
+// A Kind is the kind of a revision.
 type Kind int
 
 // The kinds. The zero Kind is a value.
 const (
-	// Put: the key holds a value.
+	// Put: the key has a value.
 	Put Kind = iota
-	// Deleted: somebody deleted or purged it.
+	// Deleted: the key was deleted or purged.
 	Deleted
-	// Lapsed: its time was up.
+	// Lapsed: the key's TTL ended.
 	Lapsed
 )
 
-// An Entry is one revision of one key. The zero Entry is that of a key that was
-// never written, or whose marker is gone.
+// An Entry is one revision of a key. The zero Entry is that of a key that was never written, or whose
+// marker has lapsed.
 type Entry struct {
 	Key      string
 	Value    []byte
 	Revision uint64
-	// Created is when that was, by the server's clock.
+	// Created is the server's time of the write.
 	Created time.Time
 	Kind    Kind
 	Header  nats.Header
 }
 
-// stored is the leader's answer about one message.
+// stored is the leader's answer with one message.
 type stored struct {
 	Message *struct {
 		Subject string    `json:"subject"`
@@ -50,7 +50,7 @@ type stored struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
-// wanted says which message is asked for.
+// wanted selects a message.
 type wanted struct {
 	Seq  uint64 `json:"seq,omitzero"`
 	Last string `json:"last_by_subj,omitzero"`
@@ -64,13 +64,13 @@ func (b *Bucket) Last(ctx context.Context, key string) (Entry, error) {
 	return b.get(ctx, wanted{Last: b.prefix + key})
 }
 
-// Revision reads one revision from the leader; the zero Entry if it is gone.
+// Revision reads one revision from the leader; the zero Entry: it does not exist.
 func (b *Bucket) Revision(ctx context.Context, revision uint64) (Entry, error) {
 	return b.get(ctx, wanted{Seq: revision})
 }
 
-// Next reads from the leader the first revision of any key that is not below
-// from; the zero Entry if there is none.
+// Next reads from the leader the first revision of any key from the given one on; the zero Entry: no
+// later revision exists.
 func (b *Bucket) Next(ctx context.Context, from uint64) (Entry, error) {
 	return b.get(ctx, wanted{Seq: from, Next: b.prefix + ">"})
 }
@@ -83,7 +83,7 @@ func (b *Bucket) get(ctx context.Context, w wanted) (Entry, error) {
 	return s.entry(b.prefix)
 }
 
-// entry is the revision that the answer tells of.
+// entry returns the revision in the answer.
 func (s *stored) entry(prefix string) (Entry, error) {
 	switch {
 	case s.Error != nil && s.Error.ErrorCode == jetstream.JSErrCodeMessageNotFound:
@@ -111,7 +111,7 @@ const (
 	opPurge      = "PURGE"
 )
 
-// kind tells from its header what a revision is.
+// kind returns the kind of a revision by its headers.
 func kind(h nats.Header) Kind {
 	if h == nil {
 		return Put
@@ -125,15 +125,15 @@ func kind(h nats.Header) Kind {
 	return Put
 }
 
-// Info is what the leader says of the bucket.
+// Info is the leader's description of the bucket.
 type Info struct {
-	// Last is the newest revision, 0 if there is none, Messages how many are there,
-	// and Bytes what they take on disk.
+	// Last is the newest revision, 0 without one, Messages their number, and Bytes their size on
+	// disk.
 	Last, Messages uint64
 	Bytes          int64
-	// Now is what the leader's clock showed; zero: it did not say.
+	// Now is the leader's time; zero: unknown.
 	Now time.Time
-	// Replicas is how many servers keep it.
+	// Replicas is the number of servers that store it.
 	Replicas int
 }
 
@@ -155,18 +155,18 @@ type infoAnswer struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
-// A replica is one of those who keep a stream besides its leader, as he sees it.
+// A replica is a server that stores the stream besides its leader, as the leader sees it.
 type replica struct {
 	Offline bool   `json:"offline"`
-	Active  int64  `json:"active"` // nanoseconds since he was heard of; 0: never
-	Lag     uint64 `json:"lag"`    // how many entries he lacks
+	Active  int64  `json:"active"` // nanoseconds since the last contact; 0: never
+	Lag     uint64 `json:"lag"`    // missing entries
 }
 
 func (a *infoAnswer) info() Info {
 	return Info{Last: a.State.Last, Messages: a.State.Messages, Bytes: a.State.Bytes, Now: a.Now, Replicas: a.Config.Replicas}
 }
 
-// Info asks the leader.
+// Info asks the leader for its description.
 func (b *Bucket) Info(ctx context.Context) (Info, error) {
 	a, err := b.look(ctx, struct{}{})
 	return a.info(), err
@@ -182,15 +182,15 @@ func (b *Bucket) look(ctx context.Context, how any) (a infoAnswer, err error) {
 	return a, nil
 }
 
-// matching is [Bucket.look] with the keys that match filter.
+// matching is look with the keys that match filter.
 func (b *Bucket) matching(ctx context.Context, filter string) (infoAnswer, error) {
 	return b.look(ctx, map[string]string{"subjects_filter": b.prefix + filter})
 }
 
-// ledAgain is after what time a leader is asked again whether others have answered him.
+// ledAgain is the interval at which Led asks again.
 const ledAgain = 200 * time.Millisecond
 
-// Led is what [Bucket.LedSince] says as soon as it says something.
+// Led repeats [Bucket.LedSince] until it succeeds.
 func (b *Bucket) Led(ctx context.Context, since time.Time) (Info, error) {
 	for {
 		info, err := b.LedSince(ctx, since)
@@ -200,9 +200,9 @@ func (b *Bucket) Led(ctx context.Context, since time.Time) (Info, error) {
 	}
 }
 
-// Prove stores w and returns up to where all must be known that was stored when it was called:
-// only who is not cut off can store it. Where nobody can store anything, whoever has led the
-// bucket since then says how far it goes, or a full store would stop everybody.
+// Prove stores w and returns a revision that includes everything that was stored before the call. A
+// leader that is cut off cannot store it. If the bucket is full, the revision is that of a leader that
+// has led since the call, so that a full store does not stop everything.
 func (b *Bucket) Prove(ctx context.Context, w Write) (revision uint64, err error) {
 	began := time.Now()
 	revision, err = b.Write(ctx, w)
@@ -213,17 +213,16 @@ func (b *Bucket) Prove(ctx context.Context, w Write) (revision uint64, err error
 	return revision, err
 }
 
-// LedSince is what the leader says of the bucket if since then he has heard of a majority of
-// those who keep it, whom he asks once a second: he led it at that time, and nobody else did.
-// One that was cut off answers for ten seconds and more as if he still led, and where nobody
-// leads all answer.
+// LedSince returns the leader's description if since then it has had contact with a majority of the
+// servers, which it asks once a second. It was then the only leader at that time. A leader that was cut
+// off answers for ten seconds and more, and without a leader all servers answer.
 func (b *Bucket) LedSince(ctx context.Context, since time.Time) (Info, error) {
 	within := time.Since(since)
 	a, err := b.look(ctx, struct{}{})
 	if err != nil || a.Config.Replicas <= 1 {
 		return a.info(), err
 	}
-	heard := 1 // himself
+	heard := 1 // the leader
 	for _, r := range a.Cluster.Replicas {
 		if r.Active > 0 && r.Active < within.Nanoseconds() {
 			heard++
@@ -237,9 +236,9 @@ func (b *Bucket) LedSince(ctx context.Context, since time.Time) (Info, error) {
 
 var errTwoLeaders = errors.New("two servers claim to lead the stream, and their states differ")
 
-// Gone returns nil if a revision of the key is gone for good, and the key holds nothing or
-// something newer. The answer that says so says it alone: after a cut two servers may lead
-// for a moment and answer in turns, so that one lacks what the other one says it has reached.
+// Gone returns nil if a revision of the key is gone, and the key has no value or a newer one. One answer
+// must prove it: after a network cut two leaders may answer in turns, and one lacks revisions that the
+// other has.
 func (b *Bucket) Gone(ctx context.Context, key string, revision uint64) error {
 	last, err := b.Last(ctx, key)
 	switch {
@@ -260,9 +259,8 @@ func (b *Bucket) Gone(ctx context.Context, key string, revision uint64) error {
 	return b.reached(a.info(), revision)
 }
 
-// reached returns nil if the leader knows the revision, so that what it does not
-// have up to there is gone. A leader that was cut off may know less than others
-// told, and so does a bucket that was made anew.
+// reached returns nil if the leader has the revision, so that a missing earlier one is gone. A leader
+// that was cut off, and a recreated bucket, may end earlier.
 func (b *Bucket) reached(info Info, revision uint64) error {
 	if info.Last < revision {
 		return fmt.Errorf("the stream %s ends at %d, and %d was already read; if the stream was deleted and recreated, restart this process", b.stream, info.Last, revision)
@@ -271,16 +269,16 @@ func (b *Bucket) reached(info Info, revision uint64) error {
 }
 
 const (
-	// listings is how often keys are listed until the list has all that was read by it.
+	// listings bounds how often keys are listed until the list is complete.
 	listings = 20
-	// listAgain is after what time they are, from the third time on: servers that were cut
-	// off from each other need a second to agree.
+	// listAgain is the interval from the third time on: servers that were cut off from each other
+	// need a second to agree.
 	listAgain = 100 * time.Millisecond
 )
 
-// Matching reads all keys that match filter, also those that hold only a marker, by their
-// names. The list of them is as new as the newest of what it returns: after a cut servers
-// that do not know the same may answer in turns, and who lists the keys may lack some.
+// Matching reads all keys that match filter, including those with only a marker, sorted by name. The
+// list is at least as new as the newest entry in it: after a network cut servers with different states
+// may answer in turns, and a list may lack keys.
 func (b *Bucket) Matching(ctx context.Context, filter string) ([]Entry, error) {
 	read, newest := map[string]Entry{}, uint64(0)
 	for i := range listings {
@@ -304,7 +302,7 @@ func (b *Bucket) Matching(ctx context.Context, filter string) ([]Entry, error) {
 				return nil, err
 			}
 			if e.Revision == 0 {
-				whole = false // it has just ended, or somebody else was asked
+				whole = false // it has just ended, or another server answered
 				continue
 			}
 			read[key], newest = e, max(newest, e.Revision)

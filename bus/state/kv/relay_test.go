@@ -15,14 +15,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A relay hands on what is asked of JetStream, but for what it is told to keep back.
+// A relay passes requests to JetStream on, except those that a test holds back.
 type relay struct {
 	keeps atomic.Pointer[func(asked *nats.Msg) bool]
-	// three: what it hands back says that three servers keep the bucket.
+	// three makes the answers report three servers.
 	three atomic.Bool
 }
 
-// behind returns a JetStream that is asked by way of a relay.
+// behind returns a JetStream behind a relay.
 func behind(t *testing.T, direct jetstream.JetStream) (jetstream.JetStream, *relay) {
 	t.Helper()
 	r := new(relay)
@@ -40,9 +40,8 @@ func behind(t *testing.T, direct jetstream.JetStream) (jetstream.JetStream, *rel
 	}), r
 }
 
-// A leader that leaves, and the one that comes, keep answers back, or say what is not so
-// any more. Whatever it is: what was stored is told soon.
-func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
+// During a change of the leader requests get no answer, or an outdated one.
+func TestAMirrorAppliesRevisionsSoonWhileLeadersChange(t *testing.T) {
 	const nothing = `{"error": {"code": 404, "err_code": 10037, "description": "no message found"}}`
 	first := func(verb string) func(*nats.Msg) bool {
 		asked := false
@@ -53,9 +52,9 @@ func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
 		}
 	}
 	for name, keeps := range map[string]func(*nats.Msg) bool{
-		"a question is never answered": first("STREAM.INFO"),
-		"nobody makes watchers":        func(m *nats.Msg) bool { return strings.Contains(m.Subject, "CONSUMER.CREATE") },
-		"one that left says that there is nothing": func() func(*nats.Msg) bool {
+		"a request is never answered": first("STREAM.INFO"),
+		"watchers cannot be made":     func(m *nats.Msg) bool { return strings.Contains(m.Subject, "CONSUMER.CREATE") },
+		"an old leader has no revisions": func() func(*nats.Msg) bool {
 			is := first("STREAM.MSG.GET")
 			return func(m *nats.Msg) bool {
 				if !is(m) {
@@ -65,7 +64,7 @@ func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
 				return true
 			}
 		}(),
-		"one that was cut off answers, too, for a second": func() func(*nats.Msg) bool {
+		"a leader that was cut off answers, too, for a second": func() func(*nats.Msg) bool {
 			var until time.Time
 			return func(m *nats.Msg) bool {
 				if !strings.Contains(m.Subject, "STREAM.MSG.GET") {
@@ -103,9 +102,8 @@ func TestAMirrorTellsWhatWasStoredWhileLeadersChange(t *testing.T) {
 	}
 }
 
-// Where several servers keep a bucket it takes a while until it is believed that nothing is
-// left, and no longer than that. One server alone is believed at once.
-func TestAMirrorSkipsWhatIsGoneAndNoSooner(t *testing.T) {
+// With several servers a mirror skips missing revisions after emptyFor, with one server at once.
+func TestAMirrorSkipsMissingRevisionsInTime(t *testing.T) {
 	for three, want := range map[bool]time.Duration{false: 0, true: 2 * time.Second} {
 		t.Run(fmt.Sprint(three), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -126,9 +124,9 @@ func TestAMirrorSkipsWhatIsGoneAndNoSooner(t *testing.T) {
 	}
 }
 
-// What is missing is gone only if one server says so that knows of it: two may lead for a
-// moment, and answer in turns.
-func TestWhatOneOfTwoLeadersLacksIsNotGone(t *testing.T) {
+// Two servers may lead for a moment and answer in turns. A key is gone only if a server that had
+// it reports that.
+func TestAKeyThatOneOfTwoLeadersLacksIsNotGone(t *testing.T) {
 	lacks := func(m *nats.Msg) bool {
 		if !strings.Contains(m.Subject, "STREAM.MSG.GET") {
 			return false
@@ -138,17 +136,17 @@ func TestWhatOneOfTwoLeadersLacksIsNotGone(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		then func(t *testing.T, b *kv.Bucket, s jetstream.Stream)
-		old  bool // leads, too, and answers who reads
+		old  bool // leads, too, and answers reads
 		gone bool
 	}{
-		"there":                       {},
-		"there, as one leader knows":  {old: true},
-		"replaced":                    {then: replace, gone: true},
-		"ended":                       {then: end, gone: true},
-		"ended, as one leader knows":  {then: end, old: true},
-		"not there":                   {then: remove, gone: true},
-		"not there, as both say":      {then: remove, old: true, gone: true},
-		"not there, and nothing else": {then: removeAll, gone: true},
+		"it exists":                          {},
+		"it exists, and one leader lacks it": {old: true},
+		"replaced":                           {then: replace, gone: true},
+		"ended":                              {then: end, gone: true},
+		"it ended, and one leader lacks it":  {then: end, old: true},
+		"it is missing":                      {then: remove, gone: true},
+		"it is missing at both":              {then: remove, old: true, gone: true},
+		"the bucket is empty":                {then: removeAll, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -171,7 +169,7 @@ func TestWhatOneOfTwoLeadersLacksIsNotGone(t *testing.T) {
 					t.Errorf("gone: %v, want %v", err, c.gone)
 				}
 				if err := left.Gone(t.Context(), "c", revision+100); err == nil {
-					t.Error("what is to come is gone")
+					t.Error("a future revision is gone")
 				}
 			})
 		})
@@ -188,7 +186,7 @@ func end(t *testing.T, b *kv.Bucket, _ jetstream.Stream) {
 	write(t, b, kv.Write{Key: "a", Blind: true, Purge: true})
 }
 
-// remove leaves nothing of the key, not even a marker.
+// remove deletes the key without a marker.
 func remove(t *testing.T, _ *kv.Bucket, s jetstream.Stream) {
 	t.Helper()
 	if err := s.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+bucketName+".a")); err != nil {
@@ -196,7 +194,7 @@ func remove(t *testing.T, _ *kv.Bucket, s jetstream.Stream) {
 	}
 }
 
-// removeAll leaves nothing at all.
+// removeAll deletes all keys without markers.
 func removeAll(t *testing.T, _ *kv.Bucket, s jetstream.Stream) {
 	t.Helper()
 	if err := s.Purge(t.Context()); err != nil {
@@ -204,19 +202,19 @@ func removeAll(t *testing.T, _ *kv.Bucket, s jetstream.Stream) {
 	}
 }
 
-// Who lists the keys and who is asked for them may not know the same.
-func TestTheListOfKeysIsAsNewAsWhatIsReadByIt(t *testing.T) {
+// The server that lists the keys and the one that returns them may have different states.
+func TestTheListOfKeysIsAsNewAsTheNewestEntry(t *testing.T) {
 	const filter = "n.*"
 	for name, c := range map[string]struct {
-		behind int // so often a server lists the keys that knows only the first
-		lacks  int // so often one is asked for them that knows none
+		behind int // number of lists from a server with only the first key
+		lacks  int // number of reads at a server without keys
 		want   string
 	}{
-		"all know the same":              {0, 0, "n.a n.b"},
-		"one that is behind lists them":  {1, 0, "n.a n.b"},
-		"one that is behind always does": {100, 0, ""},
-		"one that is behind is asked":    {0, 1, "n.a n.b"},
-		"one that is behind always is":   {0, 100, ""},
+		"all servers are current":         {0, 0, "n.a n.b"},
+		"an old server lists them once":   {1, 0, "n.a n.b"},
+		"an old server always lists them": {100, 0, ""},
+		"an old server is read once":      {0, 1, "n.a n.b"},
+		"an old server is always read":    {0, 100, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,42 +13,41 @@ import (
 )
 
 const (
-	// Attempts bounds how often a compare-and-set is tried: enough for a crowd,
-	// few enough to notice a key that will never change.
+	// Attempts bounds how often a compare-and-set is tried: enough for many writers, and few
+	// enough to notice a key that never changes.
 	Attempts = 20
 	// TryFor bounds one request to a JetStream that may be without a leader.
 	TryFor = 5 * time.Second
 )
 
-// The server's codes that are looked at.
+// The server's error codes.
 const (
-	// codeStoreFull is what a leader answers that could not write.
+	// codeStoreFull is the error of a leader that cannot write.
 	codeStoreFull jetstream.ErrorCode = 10077
-	// codeNoRoom is that of too little storage left for a new bucket, codeNoMemory
-	// that of too little memory for one that is kept there.
+	// codeNoRoom means too little disk space for a new bucket, codeNoMemory too little memory.
 	codeNoRoom   jetstream.ErrorCode = 10047
 	codeNoMemory jetstream.ErrorCode = 10028
-	// codeNoPeers is that of too few servers in a cluster for all the replicas, or of
-	// too few that have room for one, which the description says.
+	// codeNoPeers means that too few servers are available for the replicas, or have space for
+	// them, which only the description tells.
 	codeNoPeers jetstream.ErrorCode = 10005
 	noStorage                       = "insufficient storage"
 )
 
-// ErrContended says that a compare-and-set was lost again and again: to others, or as a
-// leader that is cut off refuses all further ones of a key.
+// ErrContended means that a compare-and-set failed each time: other writers were faster, or a leader
+// that is cut off rejects all further writes of the key.
 var ErrContended = errors.New("other writers were faster each time, or the leader is cut off; try again")
 
-// Pause waits a random while of up to most, so that a crowd spreads out.
+// Pause waits a random time up to most, so that many callers spread out.
 func Pause(ctx context.Context, most time.Duration) error {
 	return Rest(ctx, rand.N(most)+time.Millisecond)
 }
 
-// backoff is how long to wait at most before the next attempt.
+// backoff returns the longest wait before the next attempt.
 func backoff(attempt int) time.Duration {
 	return min(5*time.Millisecond<<attempt, 250*time.Millisecond)
 }
 
-// Rest waits that long, or returns why not.
+// Rest waits for d, or returns why ctx ended.
 func Rest(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -60,11 +59,11 @@ func Rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Again waits before the next attempt, longer after each; attempts count from 0.
+// Again waits before the next attempt, with a longer backoff after each; attempts count from 0.
 func Again(ctx context.Context, attempt int) error { return Pause(ctx, backoff(attempt)) }
 
-// Retry calls try until it settles the matter, or meets an error that does not
-// pass. A cluster may be without a leader for ten seconds.
+// Retry calls try until it is done or returns an error that does not pass by itself. A cluster may be
+// without a leader for ten seconds.
 func Retry(ctx context.Context, try func(context.Context) (bool, error)) error {
 	var last error
 	for i := range Attempts {
@@ -83,8 +82,7 @@ func Retry(ctx context.Context, try func(context.Context) (bool, error)) error {
 	return last
 }
 
-// Refused reports whether err is a lost compare-and-set, which replicated
-// buckets say in another way.
+// Refused reports whether err is a lost compare-and-set; replicated buckets have other errors for it.
 func Refused(err error) bool {
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return true
@@ -94,8 +92,8 @@ func Refused(err error) bool {
 		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// Passing reports whether err is one of a JetStream that is still starting,
-// electing a leader, or waiting for servers.
+// Passing reports whether err passes by itself: JetStream is starting, electing a leader, or waiting for
+// servers.
 func Passing(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
 		return api.Code == 503 && api.ErrorCode != codeStoreFull || api.ErrorCode == codeNoPeers && !NoRoom(err)
@@ -104,22 +102,21 @@ func Passing(err error) bool {
 		errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// Opening is [Passing] while something is opened that is made where it is missing: a
-// leader of a cluster may say that it is not there when others have made it already.
+// Opening is [Passing] for opening something that is created if it is missing. A leader may report that
+// it does not exist although others have created it.
 func Opening(err error) bool {
 	return Passing(err) || errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound)
 }
 
-// NoRoom reports whether err says that the server has too little storage, or
-// memory, left for a new bucket.
+// NoRoom reports whether the server has too little disk space or memory for a new bucket.
 func NoRoom(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && (api.ErrorCode == codeNoRoom || api.ErrorCode == codeNoMemory ||
 		api.ErrorCode == codeNoPeers && strings.Contains(api.Description, noStorage))
 }
 
-// Patiently calls try, each time for a bounded while, until it works, its
-// error is not one that is worth to wait for, or ctx ends.
+// Patiently calls try, each time for at most TryFor, until it succeeds, wait rejects its error, or ctx
+// ends.
 func Patiently[T any](ctx context.Context, what string, wait func(error) bool, try func(context.Context) (T, error)) (T, error) {
 	for {
 		tctx, cancel := context.WithTimeout(ctx, TryFor)
@@ -137,7 +134,7 @@ func Patiently[T any](ctx context.Context, what string, wait func(error) bool, t
 	}
 }
 
-// Full reports whether err says that a bucket, or the disk below it, takes no more.
+// Full reports whether a bucket, or its disk, is full.
 func Full(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == codeStoreFull

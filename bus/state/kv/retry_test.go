@@ -25,12 +25,12 @@ func TestAPIPrefix(t *testing.T) {
 	}
 }
 
-func TestWhatPasses(t *testing.T) {
+func TestPassing(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want bool
 	}{
-		"nobody answers":    {fmt.Errorf("x: %w", nats.ErrNoResponders), true},
+		"no responders":     {fmt.Errorf("x: %w", nats.ErrNoResponders), true},
 		"no answer in time": {context.DeadlineExceeded, true},
 		"no leader":         {&jetstream.APIError{Code: 503}, true},
 		"a wrong request":   {&jetstream.APIError{Code: 400}, false},
@@ -42,14 +42,14 @@ func TestWhatPasses(t *testing.T) {
 	}
 }
 
-func TestWhatOthersMadePassesWhileItIsOpened(t *testing.T) {
+func TestOpening(t *testing.T) {
 	unknown := &jetstream.APIError{Code: 404, ErrorCode: jetstream.JSErrCodeStreamNotFound}
 	if !Opening(fmt.Errorf("x: %w", unknown)) || !Opening(jetstream.ErrBucketNotFound) || Passing(unknown) || Opening(errors.New("x")) {
-		t.Error("a stream that a leader does not know yet is waited for, while it is opened, and nothing else")
+		t.Error("only Opening waits for a stream that a leader does not have yet")
 	}
 }
 
-func TestTheLeadersAnswer(t *testing.T) {
+func TestTheLeadersAnswerIsDecoded(t *testing.T) {
 	header := base64.StdEncoding.EncodeToString([]byte("NATS/1.0\r\nNats-Marker-Reason: MaxAge\r\n\r\n"))
 	for name, c := range map[string]struct {
 		answer, want string
@@ -57,7 +57,7 @@ func TestTheLeadersAnswer(t *testing.T) {
 	}{
 		"a value":          {`{"message":{"subject":"p.a.b","seq":4,"data":"Zm9v"}}`, "a.b 4 foo 0", false},
 		"a lapsed key":     {`{"message":{"subject":"p.a","seq":4,"hdrs":"` + header + `"}}`, "a 4  2", false},
-		"nothing there":    {`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`, " 0  0", false},
+		"no message":       {`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`, " 0  0", false},
 		"no leader":        {`{"error":{"code":503,"err_code":10008}}`, " 0  0", true},
 		"no answer at all": {`{}`, " 0  0", true},
 		"a broken header":  {`{"message":{"subject":"p.a","seq":4,"hdrs":"Zm9v"}}`, " 0  0", true},

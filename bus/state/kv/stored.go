@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// Patient is how long a write must have waited in vain for that to say
-	// something of the stream, and not of the haste of who wrote.
+	// Patient is how long a write must have waited for its timeout to count as a failure of the
+	// stream, and not of a short deadline.
 	Patient = 2 * time.Second
-	// failedFor is how long a write that failed counts if no other follows.
+	// failedFor is how long a failed write counts if no other follows.
 	failedFor = 30 * time.Second
 )
 
-// Stored knows whether what is written to a stream is stored: one whose disk was
-// full once refuses all writes for good. The zero Stored has heard of none.
+// Stored records whether writes to a stream succeed. A stream whose disk was full once rejects all
+// writes until the server is restarted. The zero Stored has no failure.
 type Stored struct{ failed atomic.Pointer[failure] }
 
 type failure struct {
@@ -25,7 +25,7 @@ type failure struct {
 	at  time.Time
 }
 
-// Note hears what came of a write that began then.
+// Note records the result of a write that began at a time.
 func (s *Stored) Note(err error, began time.Time) {
 	hasty := errors.Is(err, context.DeadlineExceeded) && time.Since(began) < Patient
 	switch {
@@ -36,7 +36,7 @@ func (s *Stored) Note(err error, began time.Time) {
 	}
 }
 
-// Failed is why the last write was not stored; nil: it was, or that is long ago.
+// Failed returns the error of the last write; nil: it succeeded, or was long ago.
 func (s *Stored) Failed() error {
 	if f := s.failed.Load(); f != nil && time.Since(f.at) < failedFor {
 		return f.err
@@ -44,10 +44,10 @@ func (s *Stored) Failed() error {
 	return nil
 }
 
-// Anew forgets that: the server was mended.
-func (s *Stored) Anew() { s.failed.Store(nil) }
+// ClearUnstored forgets the failure, after the server was restarted.
+func (s *Stored) ClearUnstored() { s.failed.Store(nil) }
 
-// Unstored returns why the bucket stored nothing of what was written last; nil: it did.
+// Unstored returns the error of the last write; nil: it succeeded.
 func (b *Bucket) Unstored() error {
 	if err := b.stored.Failed(); err != nil {
 		return fmt.Errorf("%s: %w", b.stream, err)
@@ -55,5 +55,5 @@ func (b *Bucket) Unstored() error {
 	return nil
 }
 
-// Anew forgets that: the server was mended.
-func (b *Bucket) Anew() { b.stored.Anew() }
+// ClearUnstored forgets that error, after the server was restarted.
+func (b *Bucket) ClearUnstored() { b.stored.ClearUnstored() }

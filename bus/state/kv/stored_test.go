@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
-func TestWhatSaysThatNothingIsStored(t *testing.T) {
+func TestWhichErrorsMeanThatNothingIsStored(t *testing.T) {
 	late := fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 	broken := errors.New("no space left on device")
 	for name, c := range map[string]struct {
@@ -21,12 +21,12 @@ func TestWhatSaysThatNothingIsStored(t *testing.T) {
 		waited time.Duration
 		failed bool
 	}{
-		"it was stored":                      {},
-		"it was refused":                     {err: jetstream.ErrKeyRevisionMismatch},
-		"it was given up":                    {err: context.Canceled, waited: time.Minute},
-		"there was no answer in no time":     {err: late, waited: 100 * time.Millisecond},
-		"there was no answer in a long time": {err: late, waited: 3 * time.Second, failed: true},
-		"the server cannot":                  {err: broken, failed: true},
+		"it was stored":                       {},
+		"it was refused":                      {err: jetstream.ErrKeyRevisionMismatch},
+		"it was cancelled":                    {err: context.Canceled, waited: time.Minute},
+		"there was no answer in a short time": {err: late, waited: 100 * time.Millisecond},
+		"there was no answer in a long time":  {err: late, waited: 3 * time.Second, failed: true},
+		"the server cannot":                   {err: broken, failed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -34,14 +34,14 @@ func TestWhatSaysThatNothingIsStored(t *testing.T) {
 				began := time.Now()
 				<-time.After(c.waited)
 				if s.Note(c.err, began); (s.Failed() != nil) != c.failed {
-					t.Errorf("it says %v", s.Failed())
+					t.Errorf("it returns %v", s.Failed())
 				}
 				if <-time.After(time.Minute); s.Failed() != nil {
-					t.Errorf("a minute later it says %v", s.Failed())
+					t.Errorf("a minute later it returns %v", s.Failed())
 				}
 				s.Note(broken, time.Now())
 				if s.Note(nil, time.Now()); s.Failed() != nil {
-					t.Errorf("after one that was stored it says %v", s.Failed())
+					t.Errorf("after a stored write it returns %v", s.Failed())
 				}
 			})
 		})

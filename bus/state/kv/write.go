@@ -15,26 +15,26 @@ import (
 type Write struct {
 	Key   string
 	Value []byte
-	// Last is the revision that the key must still be at; 0: it must never have
-	// been written, or its marker be gone.
+	// Last is the revision that the key must have; 0: it was never written, or its marker has
+	// lapsed.
 	Last uint64
-	// Blind writes whatever the key's revision is.
+	// Blind ignores the key's revision.
 	Blind bool
-	// TTL is how long the revision lives; 0: as long as the bucket says.
+	// TTL is the lifetime of the revision; 0: that of the bucket.
 	TTL time.Duration
-	// Purge writes a marker that ends the key, instead of a value.
+	// Purge writes a marker that ends the key, without a value.
 	Purge bool
-	// Replace takes all earlier revisions away, as Purge does.
+	// Replace deletes all earlier revisions, as Purge does.
 	Replace bool
-	// Header is added to the revision's.
+	// Header is added to the headers of the revision.
 	Header nats.Header
-	// Within bounds the request; 0: [TryFor]. One that is shorter than [Patient] says
-	// nothing of the bucket if it is not answered.
+	// Within bounds the request; 0: [TryFor]. A timeout below [Patient] does not count as a failure
+	// of the bucket.
 	Within time.Duration
 }
 
-// Write stores it and returns its revision. After an error that is not
-// [Refused] it may have been stored all the same.
+// Write stores w and returns its revision. After an error that is not [Refused] it may have been
+// stored.
 func (b *Bucket) Write(ctx context.Context, w Write) (uint64, error) {
 	m := &nats.Msg{Subject: b.moved + b.prefix + w.Key, Data: w.Value}
 	if len(w.Header) > 0 || w.Purge || w.Replace {
@@ -58,7 +58,7 @@ func (b *Bucket) Write(ctx context.Context, w Write) (uint64, error) {
 	return ack.Sequence, nil
 }
 
-// conditions adds to m under which it may be stored, and for how long.
+// conditions adds the headers for the expected revision and the TTL.
 func (w *Write) conditions(m *nats.Msg) *nats.Msg {
 	if m.Header == nil {
 		m.Header = make(nats.Header, 2)

@@ -13,34 +13,34 @@ import (
 	"sync"
 )
 
-// maxInMemory is how large an object may be to be held in memory.
+// maxInMemory is the largest object that is held in memory, in bytes.
 const maxInMemory = 1 << 20
 
-// held is an object at hand: in memory, or in a temporary file without a name.
+// held is a loaded object: in memory, or in an unlinked temporary file.
 type held struct {
 	digest string
 	size   int64
 
-	mu     sync.RWMutex // guards what follows against being closed while it is read
+	mu     sync.RWMutex // guards the following fields against a close during a read
 	memory []byte
 	file   *os.File
 	closed bool
 }
 
-var errPutAway = errors.New("the object was closed")
+var errClosed = errors.New("the object was closed")
 
-// digestOf is the name of what has that sum.
+// digestOf returns the name of an object with that SHA-256.
 func digestOf(sum []byte) string { return "sha256-" + hex.EncodeToString(sum) }
 
-// isDigest reports whether s is one.
+// isDigest reports whether s is the name of an object.
 func isDigest(s string) bool {
 	digits, ok := strings.CutPrefix(s, "sha256-")
 	sum, err := hex.DecodeString(digits)
-	// Written in one way only: an object has one name.
+	// Only one spelling is valid, so that an object has one name.
 	return ok && err == nil && len(sum) == sha256.Size && digestOf(sum) == s
 }
 
-// hold takes what r has, at most so many bytes.
+// hold reads r, which may have at most so many bytes.
 func hold(r io.Reader, most int64) (*held, error) {
 	sum := sha256.New()
 	r = io.TeeReader(io.LimitReader(r, most+1), sum)
@@ -64,13 +64,13 @@ func hold(r io.Reader, most int64) (*held, error) {
 	return h, nil
 }
 
-// spill puts what is in memory and the rest of r into a file.
+// spill moves the memory and the rest of r into a file.
 func (h *held) spill(r io.Reader) error {
 	f, err := os.CreateTemp("", "hookfabric-object-*")
 	if err != nil {
 		return fmt.Errorf("holding a large object: %w", err)
 	}
-	// Nobody needs its name, and so nobody has to clean up after a crash.
+	// The file needs no name, and unlinked it is removed by a crash, too.
 	_ = os.Remove(f.Name())
 	h.file = f
 	if _, err := f.Write(h.memory); err != nil {
@@ -84,13 +84,12 @@ func (h *held) spill(r io.Reader) error {
 	return nil
 }
 
-// part is a copy of at most so many bytes from the offset on, which must not be
-// behind the end.
+// part returns a copy of at most most bytes from the offset on, which must not be beyond the end.
 func (h *held) part(offset, most int64) ([]byte, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if h.closed {
-		return nil, errPutAway
+		return nil, errClosed
 	}
 	data := make([]byte, min(most, h.size-offset))
 	if h.file == nil {
@@ -112,56 +111,55 @@ func (h *held) close() {
 	h.closed, h.memory = true, nil
 }
 
-// The bounds of what is kept at hand: how many objects, each of which takes at
-// most [maxInMemory] of the memory, and how many bytes they have together.
+// The limits of the cache: the number of objects, of which each takes at most [maxInMemory] of memory, and their bytes.
 const (
-	maxShelf      = 32
-	maxShelfBytes = 2 * MaxObject
+	maxCached      = 32
+	maxCachedBytes = 2 * MaxObject
 )
 
-// A shelf keeps the objects that were asked for last. The zero shelf is empty.
-type shelf struct {
+// A cache holds the objects that were read last. The zero cache is empty.
+type cache struct {
 	mu sync.Mutex // guards held
-	// held are the objects, the one that was asked for last at the end.
+	// held are the objects, the most recently used one last.
 	held []*held
 }
 
-// get is the object if it is at hand; nil: it is not.
-func (s *shelf) get(digest string) *held {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.held, func(h *held) bool { return h.digest == digest })
+// get returns a cached object, or nil.
+func (c *cache) get(digest string) *held {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.held, func(h *held) bool { return h.digest == digest })
 	if i < 0 {
 		return nil
 	}
-	h := s.held[i]
-	s.held = append(slices.Delete(s.held, i, i+1), h)
+	h := c.held[i]
+	c.held = append(slices.Delete(c.held, i, i+1), h)
 	return h
 }
 
-// put keeps an object at hand, and puts others away that do not fit any more.
-func (s *shelf) put(h *held) {
-	s.mu.Lock()
-	s.held = append(s.held, h)
+// put adds an object, and closes others that exceed the limits.
+func (c *cache) put(h *held) {
+	c.mu.Lock()
+	c.held = append(c.held, h)
 	var bytes int64
-	keep := len(s.held)
-	for keep > 0 && len(s.held)-keep < maxShelf && bytes+s.held[keep-1].size <= maxShelfBytes {
+	keep := len(c.held)
+	for keep > 0 && len(c.held)-keep < maxCached && bytes+c.held[keep-1].size <= maxCachedBytes {
 		keep--
-		bytes += s.held[keep].size
+		bytes += c.held[keep].size
 	}
-	away := slices.Clone(s.held[:keep])
-	s.held = slices.Delete(s.held, 0, keep)
-	s.mu.Unlock()
-	for _, h := range away {
+	evicted := slices.Clone(c.held[:keep])
+	c.held = slices.Delete(c.held, 0, keep)
+	c.mu.Unlock()
+	for _, h := range evicted {
 		h.close()
 	}
 }
 
-func (s *shelf) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, h := range s.held {
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.held {
 		h.close()
 	}
-	s.held = nil
+	c.held = nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestConversationsTakeNoRoomFromWhatWaits(t *testing.T) {
+func TestConversationsTakeNoSpaceFromWaitingMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.StartWith(t, server.Options{MaxStore: 40 << 20}))
 		others := open(t, js)
@@ -51,7 +51,7 @@ func TestConversationsTakeNoRoomFromWhatWaits(t *testing.T) {
 	})
 }
 
-func TestThereMayBeNoRoomForConversations(t *testing.T) {
+func TestTheBrokerStartsWithoutSpaceForConversations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.StartWith(t, server.Options{MaxStore: 20 << 20}))
 		open(t, js) // takes 16 of them

@@ -18,74 +18,73 @@ import (
 
 // The object stores.
 const (
-	// Bucket has what is too large for messages.
+	// Bucket holds content that is too large for messages.
 	Bucket = "hook_objects"
-	// Histories has parts of conversations. They have a store of their own, so that
-	// however many there are, what waits for agents finds room.
+	// Histories holds parts of conversations. They have a separate store, so that they do not use the space of
+	// messages for agents.
 	Histories = "hook_histories"
 )
 
-// The bounds of an object and of one part of it.
+// The limits of an object and of a part of it.
 const (
 	MaxObject = 256 << 20
 	MaxPart   = 1 << 20
 )
 
 const (
-	// loadFor bounds how long an object is loaded, maxLoads how many are at once.
+	// loadFor bounds the load of an object, maxLoads the concurrent loads.
 	loadFor  = 2 * time.Minute
 	maxLoads = 4
 )
 
-// Errors are sentences that may be shown to whoever asked.
+// The errors may be shown to clients.
 var (
-	// ErrNotFound: there is no such object, or no longer.
+	// ErrNotFound: the object does not exist.
 	ErrNotFound = errors.New("there is no such object")
-	// ErrTooLarge: it has more bytes than may be kept.
+	// ErrTooLarge: it exceeds the limit.
 	ErrTooLarge = errors.New("the object is too large")
-	// ErrFull: the store has no room left.
+	// ErrFull: the store has no space left.
 	ErrFull = errors.New("the object store is full")
-	// ErrInvalid: there is no such part.
+	// ErrInvalid: the part does not exist.
 	ErrInvalid = errors.New("the object has no such part")
-	// ErrDamaged: what is stored is not what it is called.
+	// ErrDamaged: the stored content does not match its name.
 	ErrDamaged = errors.New("the stored object is damaged")
-	// ErrUnavailable: the store could be neither read nor written in time.
+	// ErrUnavailable: the store could not be read or written in time.
 	ErrUnavailable = errors.New("the object store cannot be reached now")
 )
 
-// Options say how objects are kept.
+// Options configure a store.
 type Options struct {
 	// Bucket is the store: [Bucket], also if it is empty, or [Histories].
 	Bucket string
-	// Replicas of the store; one that is there gets more, but never less; 0 is 1.
+	// Replicas of the store; an existing store can get more, never fewer; 0: 1.
 	Replicas int
-	// Room is how much the server may store of everything together, of which buckets
-	// that are made take their share; 0: plenty.
+	// Room is how many bytes the server may store in all, of which a new store gets a share; 0: unlimited.
 	Room int64
-	// Logger hears of what can wait; nil is silence.
+	// Logger logs what needs no action at once; nil: no log.
 	Logger *slog.Logger
 }
 
-// Objects is content named by what it is: the same content is stored once.
+// Objects is a store of content by its digest.
 type Objects struct {
 	store store
 	log   *slog.Logger
-	// upload is held by who stores an object: of large ones one at a time, so that of
-	// many who put the same one the others find it there.
+	// upload bounds concurrent uploads. With one at a time, clients that store the same object find it stored
+	// by the first.
 	upload chan struct{}
-	shelf  shelf
+	cache  cache
 
-	// slots bound how many objects are loaded at once.
+	// slots bound the concurrent loads.
 	slots chan struct{}
 	loads singleflight.Group
 	life  context.Context
 	stop  context.CancelFunc
-	// loading are the loads that go on; gate guards that none begins after Close.
+	// loading are the running loads. gate ensures that none begins after Close.
 	loading sync.WaitGroup
 	gate    sync.Mutex
 }
 
-// Unstored returns why nothing was stored of what was written last; nil: it was.
+// Unstored returns the error of the last write; nil: it succeeded.
 func (s *Objects) Unstored() error {
 	if err := s.store.stored.Failed(); err != nil {
 		return fmt.Errorf("%s: %w", s.store.stream(), err)
@@ -93,10 +92,10 @@ func (s *Objects) Unstored() error {
 	return nil
 }
 
-// Anew forgets that: the server was mended.
-func (s *Objects) Anew() { s.store.stored.Anew() }
+// ClearUnstored forgets that error, after the server was restarted.
+func (s *Objects) ClearUnstored() { s.store.stored.ClearUnstored() }
 
-// Open makes the store, or opens the one that is there.
+// Open creates or opens the store.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, error) {
 	p := planOf(o.Bucket)
 	_, err := kv.Patiently(ctx, "opening the object store "+p.bucket, kv.Opening, func(ctx context.Context) (struct{}, error) {
@@ -108,7 +107,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, err
 	return newObjects(js, o), nil
 }
 
-// OpenExisting opens the store that a broker made.
+// OpenExisting opens a store that a broker created.
 func OpenExisting(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, error) {
 	p := planOf(o.Bucket)
 	_, err := kv.Patiently(ctx, "opening the object store "+p.bucket+" that brokers make", kv.Passing, func(ctx context.Context) (jetstream.ObjectStore, error) {
@@ -129,14 +128,12 @@ func newObjects(js jetstream.JetStream, o Options) *Objects {
 	return &Objects{store: newStore(js, planOf(o.Bucket)), log: log, upload: make(chan struct{}, planOf(o.Bucket).uploads), slots: make(chan struct{}, maxLoads), life: life, stop: stop}
 }
 
-// Put stores what r holds, if it is not there already. What is larger than a
-// message lies in a temporary file meanwhile.
+// Put stores the content of r, unless it is stored already. Large content goes into a temporary file first.
 func (s *Objects) Put(ctx context.Context, r io.Reader) (schema.Object, error) {
 	return s.PutWithin(ctx, r, 100)
 }
 
-// PutWithin is Put that leaves the rest of the store free: what is stored may take so many
-// percent of it.
+// PutWithin is Put that may fill the store only to a percentage.
 func (s *Objects) PutWithin(ctx context.Context, r io.Reader, percent int) (schema.Object, error) {
 	h, err := hold(r, MaxObject)
 	if err != nil {
@@ -155,7 +152,7 @@ func (s *Objects) PutWithin(ctx context.Context, r io.Reader, percent int) (sche
 	return schema.Object{Digest: h.digest, Size: h.size}, nil
 }
 
-// Has returns nil if the object is there whole.
+// Has returns nil if the object is complete.
 func (s *Objects) Has(ctx context.Context, o schema.Object) error {
 	f, err := s.store.find(ctx, o.Digest)
 	switch {
@@ -169,8 +166,8 @@ func (s *Objects) Has(ctx context.Context, o schema.Object) error {
 	return nil
 }
 
-// Fresh reports whether the object is there whole, and will be for half of its
-// life at least: one that is older is to be put again.
+// Fresh reports whether the object is complete and will live for at least half of its lifetime. An older one must be stored
+// again.
 func (s *Objects) Fresh(ctx context.Context, o schema.Object) (bool, error) {
 	f, err := s.store.find(ctx, o.Digest)
 	if err != nil {
@@ -179,11 +176,10 @@ func (s *Objects) Fresh(ctx context.Context, o schema.Object) (bool, error) {
 	return f.whole && f.size() == o.Size && s.store.clock.Age(f.stored) < s.store.plan.renewAfter, nil
 }
 
-// Part returns at most [MaxPart] bytes of an object, and how large it is. At its
-// end there are none.
+// Part returns at most [MaxPart] bytes of an object from an offset, and the size of the object. At its end the part is empty.
 func (s *Objects) Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error) {
 	for range 3 {
-		h := s.shelf.get(digest)
+		h := s.cache.get(digest)
 		if h == nil {
 			if h, err = s.load(ctx, digest); err != nil {
 				return nil, 0, err
@@ -196,12 +192,12 @@ func (s *Objects) Part(ctx context.Context, digest string, offset int64) (data [
 		if err == nil {
 			return data, h.size, nil
 		}
-		// Others needed its place meanwhile.
+		// It was evicted in between.
 	}
 	return nil, 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// load gets an object from the store, for all who want it now.
+// load loads an object once for all concurrent callers.
 func (s *Objects) load(ctx context.Context, digest string) (*held, error) {
 	s.gate.Lock()
 	if s.life.Err() != nil {
@@ -211,7 +207,7 @@ func (s *Objects) load(ctx context.Context, digest string) (*held, error) {
 	s.loading.Add(1)
 	s.gate.Unlock()
 	ch := s.loads.DoChan(digest, func() (any, error) {
-		// Not the context of whoever was first: others wait for the same.
+		// Not the caller's context, because others wait for the same load.
 		ctx, cancel := context.WithTimeout(s.life, loadFor)
 		defer cancel()
 		select {
@@ -220,12 +216,12 @@ func (s *Objects) load(ctx context.Context, digest string) (*held, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if h := s.shelf.get(digest); h != nil {
+		if h := s.cache.get(digest); h != nil {
 			return h, nil
 		}
 		h, err := s.store.load(ctx, digest)
 		if err == nil {
-			s.shelf.put(h)
+			s.cache.put(h)
 		}
 		return h, err
 	})
@@ -249,17 +245,17 @@ func (s *Objects) loaded(ctx context.Context, digest string, ch <-chan singlefli
 	}
 }
 
-// Close forgets what was kept at hand.
+// Close ends all loads and clears the cache.
 func (s *Objects) Close() error {
 	s.gate.Lock()
 	s.stop()
 	s.gate.Unlock()
 	s.loading.Wait()
-	s.shelf.clear()
+	s.cache.clear()
 	return nil
 }
 
-// sentence makes of an error of the client library one that may be shown.
+// sentence wraps an error of the client library in one of this package.
 func sentence(err error) error {
 	for _, known := range []error{ErrNotFound, ErrTooLarge, ErrFull, ErrInvalid, ErrDamaged, ErrUnavailable} {
 		if errors.Is(err, known) {
@@ -272,5 +268,5 @@ func sentence(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// codeStoreFull is the server's code for a stream that has no room left.
+// codeStoreFull is the server's error code of a full stream.
 const codeStoreFull jetstream.ErrorCode = 10077

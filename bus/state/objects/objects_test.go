@@ -154,7 +154,7 @@ func TestTheSameContentIsStoredOnce(t *testing.T) {
 	})
 }
 
-func TestTheLifeOfAnObjectBeginsAnewWhenItIsPutAgainAfterADay(t *testing.T) {
+func TestPuttingAnObjectAgainAfterADayRenewsIt(t *testing.T) {
 	bustest.PlainOnly(t, "how long objects live: nine days of one writer")
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -165,13 +165,13 @@ func TestTheLifeOfAnObjectBeginsAnewWhenItIsPutAgainAfterADay(t *testing.T) {
 		<-time.After(23 * time.Hour)
 		put(t, s, data)
 		if diff := cmp.Diff(first, kept(t, js)); diff != "" {
-			t.Errorf("it was young, and was stored anew:\n%s", diff)
+			t.Errorf("it was young, and was stored again:\n%s", diff)
 		}
 		<-time.After(2 * time.Hour)
 		put(t, s, data)
 		second := kept(t, js)
 		if len(second) != 2 || cmp.Equal(first, second) {
-			t.Errorf("at first %v, now %v; want it stored anew, and the old content gone", first, second)
+			t.Errorf("at first %v, now %v; want it stored again, and the old content deleted", first, second)
 		}
 		if got := get(t, s, named(data)); !bytes.Equal(got, data) {
 			t.Error("it is something else now")
@@ -184,7 +184,7 @@ func TestTheLifeOfAnObjectBeginsAnewWhenItIsPutAgainAfterADay(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotThereIsSaid(t *testing.T) {
+func TestAMissingObjectIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, bustest.JetStream(t, bustest.Start(t)))
 		o := put(t, s, []byte("content"))
@@ -268,7 +268,7 @@ func TestADamagedObjectIsNeverHandedOnAndCanBePutAgain(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeStoredIsSaid(t *testing.T) {
+func TestAnObjectThatCannotBeStoredIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.StartWith(t, server.Options{MaxStore: 20 << 20}))
 		s := open(t, js) // the store has 16 MiB
@@ -319,7 +319,7 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-func TestAStoreThatNobodyMadeIsNotOpened(t *testing.T) {
+func TestOpenExistingDoesNotCreateAStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		if _, err := objects.OpenExisting(t.Context(), js, objects.Options{}); !errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -343,7 +343,7 @@ func TestAStoreThatNobodyMadeIsNotOpened(t *testing.T) {
 	})
 }
 
-func TestAServerThatIsGoneIsSaid(t *testing.T) {
+func TestAStoppedServerIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)

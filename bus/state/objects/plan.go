@@ -11,26 +11,24 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
-// A plan is how the objects of one store are kept.
+// A plan has the settings of one store.
 type plan struct {
 	bucket, description string
-	// livesFor is how long an object is kept, renewAfter how old it must be for
-	// its life to begin anew when it is put again.
+	// livesFor is the lifetime of an object, renewAfter the age from which storing it again renews it.
 	livesFor, renewAfter time.Duration
-	// most is what the store takes of the server's disk, or one of so many parts of
-	// it, and least what it must have if there is not so much.
+	// most is the size of the store, limited to one of parts of the server's space, but at least least.
 	most, parts, least int64
-	// patience is how often it is tried again while there is no room for that.
-	patience int
-	// uploads is how many are stored at once here.
+	// retries is how often the creation is tried again without enough space.
+	retries int
+	// uploads is the number of concurrent uploads.
 	uploads int
 }
 
-// planOf is the plan of a store.
+// planOf returns the plan of a store.
 func planOf(bucket string) plan {
 	if bucket == Histories {
-		// They are read within seconds, and who names one asks first whether it is
-		// there. So they are short-lived, and nobody waits for their room.
+		// They are read within seconds, and clients check that a part exists before they name it. So they live
+		// for a short time, and their creation does not wait for space.
 		return plan{
 			bucket: Histories, description: "parts of conversations for the hooks of the hook fabric that need them",
 			livesFor: 2 * time.Hour, renewAfter: time.Hour, most: 512 << 20, parts: 8, least: 8 << 20, uploads: 4,
@@ -38,13 +36,13 @@ func planOf(bucket string) plan {
 	}
 	return plan{
 		bucket: Bucket, description: "what is too large for messages of the hook fabric",
-		livesFor: 8 * 24 * time.Hour, renewAfter: 24 * time.Hour, most: 1 << 30, parts: 4, least: 16 << 20, patience: kv.Attempts / 2, uploads: 1,
+		livesFor: 8 * 24 * time.Hour, renewAfter: 24 * time.Hour, most: 1 << 30, parts: 4, least: 16 << 20, retries: kv.Attempts / 2, uploads: 1,
 	}
 }
 
-// open makes the store, unless it is there.
+// open creates the store, unless it exists.
 func (p plan) open(ctx context.Context, js jetstream.JetStream, o Options) error {
-	// Opened first: to create it would ask for its room a second time.
+	// Open first, because creating reserves the space a second time.
 	_, err := js.ObjectStore(ctx, p.bucket)
 	if err == nil {
 		return kv.Grow(ctx, js, p.stream(), o.Replicas)
@@ -59,7 +57,7 @@ func (p plan) open(ctx context.Context, js jetstream.JetStream, o Options) error
 			TTL: p.livesFor, MaxBytes: room, Storage: jetstream.FileStorage, Replicas: max(o.Replicas, 1),
 		})
 		if err != nil {
-			// Somebody else may be making it, which takes its room before it is there.
+			// Another process may be creating it, which reserves its space first.
 			if _, oerr := js.ObjectStore(ctx, p.bucket); oerr == nil {
 				return nil
 			}
@@ -71,7 +69,7 @@ func (p plan) open(ctx context.Context, js jetstream.JetStream, o Options) error
 			return err
 		case room/2 >= p.least:
 			room /= 2
-		case i < p.patience:
+		case i < p.retries:
 			if err := kv.Again(ctx, i); err != nil {
 				return err
 			}

@@ -21,19 +21,18 @@ import (
 
 const (
 	digestPrefix = "SHA-256="
-	// chunkSize is how much of an object one message has. With what the leader's
-	// answer puts around it, it still fits into a message.
+	// chunkSize is the size of a chunk. The leader's answer with a chunk still fits into a message.
 	chunkSize = 512 << 10
 )
 
-// A store reads and writes objects, as the stream's leader knows them.
+// A store reads and writes objects at the stream's leader.
 type store struct {
 	plan
 
 	js    jetstream.JetStream
 	api   string
 	clock *kv.Clock
-	// stored hears what comes of writes.
+	// stored records the results of writes.
 	stored *kv.Stored
 }
 
@@ -41,20 +40,20 @@ func newStore(js jetstream.JetStream, p plan) store {
 	return store{plan: p, js: js, api: kv.APIPrefix(js.Options()), clock: new(kv.Clock), stored: new(kv.Stored)}
 }
 
-// found is what the leader knows of an object.
+// found is what the leader has of an object.
 type found struct {
 	info jetstream.ObjectInfo
-	// revision is that of the info; 0: there is none.
+	// revision is that of the info; 0: there is no info.
 	revision uint64
-	// stored is when that was, by the server's clock.
+	// stored is the server's time of the info.
 	stored time.Time
-	// whole: as many chunks are there as there should be.
+	// whole: all chunks exist.
 	whole bool
 }
 
 func (f *found) size() int64 { return int64(f.info.Size) }
 
-// answer is the leader's, as far as it is read.
+// answer has the needed fields of the leader's answers.
 type answer struct {
 	Message *struct {
 		Seq  uint64    `json:"seq"`
@@ -72,7 +71,7 @@ type answer struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
-// ask puts a request about the stream to its leader.
+// ask sends a request about the stream to its leader.
 func (s store) ask(ctx context.Context, verb string, request any) (a answer, err error) {
 	body, err := schema.Marshal(request)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s store) metaSubject(digest string) string {
 	return s.metaPrefix() + base64.URLEncoding.EncodeToString([]byte(digest))
 }
 
-// find asks what is there of an object.
+// find looks an object up.
 func (s store) find(ctx context.Context, digest string) (f found, err error) {
 	if !isDigest(digest) {
 		return f, nil
@@ -114,15 +113,14 @@ func (s store) find(ctx context.Context, digest string) (f found, err error) {
 	}
 	f.revision, f.stored = a.Message.Seq, a.Message.Time
 	if !f.read(a.Message.Data, digest) {
-		return f, nil // it is as good as not there
+		return f, nil // treat it as missing
 	}
 	a, err = s.ask(ctx, "STREAM.INFO", map[string]string{"subjects_filter": s.chunkPrefix() + f.info.NUID})
 	f.whole = err == nil && a.State.Subjects[s.chunkPrefix()+f.info.NUID] == uint64(f.info.Chunks)
 	return f, err
 }
 
-// read takes over what is said of the object, and reports whether that can be
-// read and fits to its name.
+// read decodes the info of the object, and reports whether it is valid and matches the name.
 func (f *found) read(data []byte, digest string) bool {
 	if err := schema.Unmarshal(data, &f.info); err != nil {
 		return false
@@ -132,10 +130,10 @@ func (f *found) read(data []byte, digest string) bool {
 		f.info.Size <= MaxObject && digestOf(sum) == digest
 }
 
-// room returns nil if so many bytes more take at most so many percent of the store.
-func (s store) room(ctx context.Context, size int64, percent int) error {
+// checkSpace returns nil if size more bytes fit into a percentage of the store.
+func (s store) checkSpace(ctx context.Context, size int64, percent int) error {
 	if percent >= 100 {
-		return nil // the server refuses what it has no room for
+		return nil // the server rejects what does not fit
 	}
 	a, err := s.ask(ctx, "STREAM.INFO", map[string]string{})
 	if most := kv.PercentOf(a.Config.MaxBytes, percent); err == nil && most > 0 && a.State.Bytes+size > most {
@@ -145,13 +143,13 @@ func (s store) room(ctx context.Context, size int64, percent int) error {
 	return err
 }
 
-// put stores an object within so many percent of the store, unless it is there and young.
+// put stores an object within a percentage of the store, unless it exists and is young.
 func (s store) put(ctx context.Context, h *held, percent int) error {
 	f, err := s.find(ctx, h.digest)
 	if err != nil || f.whole && s.clock.Age(f.stored) < s.renewAfter {
 		return err
 	}
-	if err := s.room(ctx, h.size, percent); err != nil {
+	if err := s.checkSpace(ctx, h.size, percent); err != nil {
 		return err
 	}
 	id := nuid.Next()
@@ -169,14 +167,14 @@ func (s store) put(ctx context.Context, h *held, percent int) error {
 	if f.info.NUID != "" {
 		s.purge(ctx, f.info.NUID)
 	}
-	// What was acknowledged is there, unless somebody meddles with the store.
+	// Verify that it is complete.
 	if f, err = s.find(ctx, h.digest); err == nil && !f.whole {
 		err = ErrDamaged
 	}
 	return err
 }
 
-// chunks writes the content, and returns what is to be said of it.
+// chunks writes the content, and returns its info.
 func (s store) chunks(ctx context.Context, id string, h *held) (jetstream.ObjectInfo, error) {
 	digits := strings.TrimPrefix(h.digest, "sha256-")
 	sum, err := hex.DecodeString(digits)
@@ -193,7 +191,7 @@ func (s store) chunks(ctx context.Context, id string, h *held) (jetstream.Object
 			return info, err
 		}
 		info.Chunks++
-		// One that is sent again because its answer was lost is known by its id.
+		// The message id prevents a duplicate if the answer is lost.
 		m := &nats.Msg{Subject: s.chunkPrefix() + id, Data: data,
 			Header: nats.Header{jetstream.MsgIDHeader: {id + "." + strconv.FormatUint(uint64(info.Chunks), 10)}}}
 		if err := s.publish(ctx, m); err != nil {
@@ -203,11 +201,10 @@ func (s store) chunks(ctx context.Context, id string, h *held) (jetstream.Object
 	return info, nil
 }
 
-// errOther says that somebody else has put the same object meanwhile.
+// errOther means that another client has stored the same object at the same time.
 var errOther = errors.New("another client stored it")
 
-// name says of the chunks what object they are, unless somebody else did since f
-// was found.
+// name writes the info of the chunks, unless another client has written one since f.
 func (s store) name(ctx context.Context, info jetstream.ObjectInfo, f found) error {
 	data, err := schema.Marshal(info)
 	if err != nil {
@@ -226,7 +223,7 @@ func (s store) name(ctx context.Context, info jetstream.ObjectInfo, f found) err
 		case ferr != nil:
 			return ferr
 		case now.info.NUID == info.NUID:
-			return nil // it was this one, and its answer was lost
+			return nil // this write succeeded, and its answer was lost
 		case now.revision != f.revision && now.whole:
 			return errOther
 		}
@@ -249,8 +246,7 @@ func (s store) publish(ctx context.Context, m *nats.Msg) error {
 	})
 }
 
-// purge takes chunks away that nothing names any more. What stays because that
-// did not work lapses.
+// purge deletes chunks without an info. If that fails they lapse.
 func (s store) purge(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
 	defer cancel()
@@ -260,8 +256,7 @@ func (s store) purge(ctx context.Context, id string) {
 	}
 }
 
-// load gets an object whole. Somebody may put it anew meanwhile, and take the
-// chunks away that are being read.
+// load loads a whole object. Another client may replace it during the load.
 func (s store) load(ctx context.Context, digest string) (*held, error) {
 	for i := 0; ; i++ {
 		f, err := s.find(ctx, digest)
@@ -286,7 +281,7 @@ func (s store) load(ctx context.Context, digest string) (*held, error) {
 	}
 }
 
-// condemn takes a damaged object's name away, so that it can be put again.
+// condemn deletes the info of a damaged object, so that it can be stored again.
 func (s store) condemn(ctx context.Context, digest string, f found, err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		err = fmt.Errorf("%w: it is longer than it says", ErrDamaged)
@@ -298,7 +293,7 @@ func (s store) condemn(ctx context.Context, digest string, f found, err error) e
 	return err
 }
 
-// reading reads the chunks of an object one by one.
+// reading reads the chunks of an object in order.
 type reading struct {
 	ctx     context.Context
 	store   store

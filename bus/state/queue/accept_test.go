@@ -61,7 +61,7 @@ func TestANumberBelowTheMarkIsTooOldALateOneAboveIsNot(t *testing.T) {
 	})
 }
 
-func TestWhatWasSentBeforeALongStopIsNotAcceptedAgain(t *testing.T) {
+func TestItemsFromBeforeALongStopAreNotAcceptedAgain(t *testing.T) {
 	for name, stop := range map[string]struct {
 		after time.Duration
 		dies  bool
@@ -132,7 +132,7 @@ func TestMarksOfManyEndsStaySmallAndHoldInTime(t *testing.T) {
 	})
 }
 
-func TestItemsWithANameAndWithNone(t *testing.T) {
+func TestItemsWithAndWithoutAName(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		named := func(it *schema.Item) { it.Number, it.Name = 0, "9 ü" }
@@ -174,7 +174,7 @@ func TestBounds(t *testing.T) {
 		}
 		full(item(3))
 		if r := enqueue(t, q, item(2)); !r.Duplicate {
-			t.Error("a repeat is none where it is full")
+			t.Error("in a full queue a repeat is no duplicate")
 		}
 		enqueue(t, q, item(3, forAll))
 		full(item(4, forSession))
@@ -185,7 +185,7 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoItemIsRefusedInASentence(t *testing.T) {
+func TestInvalidItemsAreRejected(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		for want, change := range map[string]func(*schema.Item){
@@ -267,7 +267,7 @@ func TestNoMoreLongTextsGoOutAtOnceThanAreFetched(t *testing.T) {
 	})
 }
 
-func TestWhatFitsAtOnceIsCutInOrder(t *testing.T) {
+func TestAClaimIsCutInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		for n := range uint64(5) {
@@ -315,8 +315,8 @@ func (m *mute) PublishMsg(ctx context.Context, msg *nats.Msg, opts ...jetstream.
 	return nil, ctx.Err()
 }
 
-// Who asks gives up after 4 s: what a leader took to the grave is sent again before that.
-func TestWhatALeaderTookToTheGraveIsSentAgain(t *testing.T) {
+// The client gives up after 4 s. A request that a dead leader received must be sent again before that.
+func TestARequestToADeadLeaderIsSentAgain(t *testing.T) {
 	for _, store := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stored all the same: %t", store), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server.Server) {

@@ -13,35 +13,34 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// settledEvents is how many events are remembered that need no acknowledgement.
-const settledEvents = 32
+// maxAckedEvents bounds the acknowledged events that are remembered.
+const maxAckedEvents = 32
 
-// An agent is what this process knows of one.
+// An agent is what this process knows about one agent.
 type agent struct {
 	name, token string
 	scope       string // the first token of the keys of its own items
-	// turn holds a token while this process changes the cursor: it need not lose a
+	// turn holds a token while this process changes the cursor, so that it does not lose a
 	// compare-and-set against itself.
 	turn chan struct{}
-	// cursor is what is known of it; never nil.
+	// cursor is the newest known revision; never nil.
 	cursor atomic.Pointer[known]
-	// first is the first sequence that was not there when the agent was seen here
-	// first, for as long as its cursor does not say; 0: it was not seen here.
+	// first is the first sequence after this process saw the agent, until the cursor has it; 0: this
+	// process has not seen it.
 	first atomic.Uint64
-	// session is the one it was seen in last.
+	// session is the last session in which it was seen.
 	session atomic.Pointer[sessionOf]
-	// due: its cursor is about to be written because it was seen.
+	// due: a write of the cursor is scheduled because the agent was seen.
 	due atomic.Bool
 
-	mu      sync.Mutex // guards the writes of cursor, and settled
-	settled []string   // events that were acknowledged, newest last
+	mu          sync.Mutex // guards the writes of cursor, and ackedEvents
+	ackedEvents []string   // acknowledged events, newest last
 }
 
-// sessionOf is a session, and the first token of the keys of its items.
+// sessionOf is a session, with the first token of the keys of its items.
 type sessionOf struct{ name, scope string }
 
-// scopeOf is the first token of the keys of a session's items; empty: it has
-// none.
+// scopeOf returns the first token of the keys of a session's items; empty: it has no items.
 func (a *agent) scopeOf(session string) string {
 	if session == "" {
 		return ""
@@ -56,19 +55,19 @@ func (a *agent) scopeOf(session string) string {
 	return scope
 }
 
-// known is a revision of a cursor.
+// known is a known revision of a cursor.
 type known struct {
 	cursor
 	revision uint64
-	// seen is when it was seen here first: leases count from then.
+	// seen is when this process first saw the revision. The remaining times of leases count from it.
 	seen time.Time
 	// created is when it was stored, by the server's clock.
 	created time.Time
-	// bad is why it cannot be read; nil: it can.
+	// bad is why it cannot be decoded; nil: it can.
 	bad error
 }
 
-// take keeps what is newer than what is known.
+// take stores a revision if it is newer than the known one.
 func (a *agent) take(k *known) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,8 +76,7 @@ func (a *agent) take(k *known) {
 	}
 }
 
-// since is the first sequence that was not there when the agent was first seen;
-// 0: it was never seen.
+// since returns the first sequence after the agent was first seen; 0: it was never seen.
 func (a *agent) since(c *cursor) uint64 {
 	if c.Since > 0 {
 		return c.Since
@@ -86,28 +84,28 @@ func (a *agent) since(c *cursor) uint64 {
 	return a.first.Load()
 }
 
-// settle remembers that events need no acknowledgement any more.
-func (a *agent) settle(events []string) {
+// rememberAcked remembers events that are acknowledged.
+func (a *agent) rememberAcked(events []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range events {
-		if !slices.Contains(a.settled, id) {
-			a.settled = append(a.settled, id)
+		if !slices.Contains(a.ackedEvents, id) {
+			a.ackedEvents = append(a.ackedEvents, id)
 		}
 	}
-	if n := len(a.settled); n > settledEvents {
-		a.settled = slices.Clone(a.settled[n-settledEvents:])
+	if n := len(a.ackedEvents); n > maxAckedEvents {
+		a.ackedEvents = slices.Clone(a.ackedEvents[n-maxAckedEvents:])
 	}
 }
 
-// unsettled are the events that may still need an acknowledgement, and unknown
-// says that the cursor that is known here names one of them not.
-func (a *agent) unsettled(events []string) (some []string, unknown bool) {
+// unacked returns the events that may still need an acknowledgement, and whether the known cursor lacks
+// the lease of one of them.
+func (a *agent) unacked(events []string) (some []string, unknown bool) {
 	c := a.cursor.Load()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range events {
-		if id == "" || slices.Contains(a.settled, id) {
+		if id == "" || slices.Contains(a.ackedEvents, id) {
 			continue
 		}
 		some = append(some, id)
@@ -116,7 +114,7 @@ func (a *agent) unsettled(events []string) (some []string, unknown bool) {
 	return some, unknown
 }
 
-// lock takes the turn to change the cursor.
+// lock waits for the right to change the cursor.
 func (a *agent) lock(ctx context.Context) error {
 	select {
 	case a.turn <- struct{}{}:
@@ -128,20 +126,20 @@ func (a *agent) lock(ctx context.Context) error {
 
 func (a *agent) unlock() { <-a.turn }
 
-// agents are those that are known.
+// agents are the known agents.
 type agents struct {
 	mu  sync.RWMutex // guards all
 	all map[string]*agent
 }
 
-// find returns the agent, or nil if it was never heard of.
+// find returns the agent, or nil if it is unknown.
 func (g *agents) find(name string) *agent {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return g.all[name]
 }
 
-// get returns the agent, which is new if it was never heard of.
+// get returns the agent, a new one if it is unknown.
 func (g *agents) get(name string) (*agent, error) {
 	if a := g.find(name); a != nil {
 		return a, nil
@@ -161,8 +159,8 @@ func (g *agents) get(name string) (*agent, error) {
 	return a, nil
 }
 
-// forget takes out the agent whose cursor ended at the revision: agents come and
-// go. Who is at work for it loses a compare-and-set at worst.
+// forget removes the agent whose cursor ended at the revision. A concurrent change of the cursor loses a
+// compare-and-set at worst.
 func (g *agents) forget(key string, revision uint64) {
 	name, err := bus.ParseToken(key)
 	if err != nil {
@@ -175,7 +173,7 @@ func (g *agents) forget(key string, revision uint64) {
 	}
 }
 
-// each calls f for all.
+// each calls f for each agent.
 func (g *agents) each(f func(*agent)) {
 	g.mu.RLock()
 	all := make([]*agent, 0, len(g.all))
@@ -188,7 +186,7 @@ func (g *agents) each(f func(*agent)) {
 	}
 }
 
-// take keeps a revision of a cursor that the bucket told of.
+// take stores a revision of a cursor from the bucket.
 func (g *agents) take(e kv.Entry, clock *kv.Clock) (*agent, error) {
 	name, err := bus.ParseToken(e.Key)
 	if err != nil {
@@ -203,9 +201,8 @@ func (g *agents) take(e kv.Entry, clock *kv.Clock) (*agent, error) {
 	return a, k.bad
 }
 
-// knownOf reads a revision of a cursor. A key that ended is an empty one. Its
-// leases count from when the server stored it, by the server's own clock: who
-// starts anew does not begin them anew.
+// knownOf decodes a revision of a cursor. A deleted key is an empty cursor. The remaining times of leases count
+// from the server's time of the write, so that a restart of this process does not extend them.
 func knownOf(e kv.Entry, clock *kv.Clock) *known {
 	k := &known{revision: e.Revision, seen: time.Now(), created: e.Created}
 	if !e.Created.IsZero() {

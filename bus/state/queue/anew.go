@@ -11,10 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// rewind takes out of cursors what they say of items beyond the last one: the
-// bucket of items was deleted, or lost its end with its disk's power, and gives
-// the same sequences to other items. Who tells how far it goes may only be behind, as
-// all are for seconds after a leader died; where something is stored now everybody knows.
+// rewind removes from cursors what they have about items after the last one. The bucket of items was deleted,
+// or lost its end in a power failure, and gives the same sequences to new items. During seconds after the death
+// of a leader the bucket may only seem to end earlier, so a write proves its end.
 func (q *Queue) rewind(ctx context.Context) error {
 	far := q.ahead(q.items.mirror.Revision())
 	if len(far) == 0 {
@@ -27,7 +26,7 @@ func (q *Queue) rewind(ctx context.Context) error {
 	if err == nil {
 		err = q.items.mirror.Reach(ctx, last)
 	}
-	// Only what was told of them before counts: others may know by now what came since.
+	// Cursors that were newer than that may have been written after the proof.
 	far = slices.DeleteFunc(far, func(f ahead) bool { return f.knew.At <= last })
 	if err == nil && len(far) > 0 {
 		q.log.Warn("cursors refer to items that the bucket does not have; check whether the bucket was deleted", "agents", len(far), "bucket", ItemBucket, "last", last)
@@ -41,13 +40,13 @@ func (q *Queue) rewind(ctx context.Context) error {
 	return nil
 }
 
-// An ahead is an agent whose cursor knew items that this broker did not.
+// An ahead is an agent whose cursor has items that this broker does not.
 type ahead struct {
 	*agent
 	knew *known
 }
 
-// ahead are those whose cursors know items after that one.
+// ahead returns the agents whose cursors have items after the last one.
 func (q *Queue) ahead(last uint64) (far []ahead) {
 	q.agents.each(func(a *agent) {
 		if k := a.cursor.Load(); k.At > last {
@@ -68,13 +67,13 @@ func (q *Queue) rewindOne(ctx context.Context, f ahead, last uint64) error {
 	switch {
 	case err == nil:
 		f.take(&known{cursor: cur, revision: revision, seen: f.knew.seen, created: q.clock.Now()})
-	case kv.Refused(err): // another one does the same
+	case kv.Refused(err): // another broker does the same
 		err = nil
 	}
 	return err
 }
 
-// rewind forgets what is beyond the last sequence.
+// rewind removes everything after the last sequence.
 func (c *cursor) rewind(last uint64) {
 	beyond := func(seq uint64) bool { return seq > last }
 	c.At, c.AckedTo = min(c.At, last), min(c.AckedTo, last)

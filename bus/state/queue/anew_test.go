@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The items of a bucket that was made anew have the sequences of others that were done.
-func TestWhatIsPutIntoABucketThatWasMadeAnewIsHandedOver(t *testing.T) {
+// New items in a recreated bucket have the sequences of delivered ones.
+func TestItemsInARecreatedBucketAreDelivered(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, err := queue.Open(t.Context(), bustest.JetStream(t, s), queue.Options{})
 		if err != nil {
@@ -38,9 +38,9 @@ func TestWhatIsPutIntoABucketThatWasMadeAnewIsHandedOver(t *testing.T) {
 	})
 }
 
-// A server that is behind, as one may be that answers while nobody leads, knows fewer items
-// than cursors do. What those say of the others stays, and of those that come meanwhile.
-func TestCursorsAreNotTakenBackToWhatOneServerKnows(t *testing.T) {
+// A server that is behind may answer while there is no leader. Cursors must keep what they have about items that it does
+// not have, and about new items.
+func TestCursorsAreNotRewoundToAServerThatIsBehind(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		js := bustest.JetStream(t, s)
 		q := open(t, s, queue.Options{})
@@ -66,7 +66,7 @@ func TestCursorsAreNotTakenBackToWhatOneServerKnows(t *testing.T) {
 		}
 		far := bustest.Between(t, js, func(m *nats.Msg) bool {
 			switch {
-			case strings.Contains(m.Subject, ".all.fabric.u-") && !lost.Swap(true): // while nobody leads
+			case strings.Contains(m.Subject, ".all.fabric.u-") && !lost.Swap(true): // while there is no leader
 			case strings.Contains(m.Subject, ".all.fabric.u-"):
 				on := *m
 				on.Subject = bustest.Beyond(m)

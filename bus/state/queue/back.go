@@ -8,12 +8,10 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
-// giveBackFor bounds how long it is tried to give back what a claim took: by
-// then the lease has ended by itself.
+// giveBackFor bounds the attempts to release what a claim took. The lease ends by itself then.
 const giveBackFor = LeaseFor
 
-// A giving is a claim of which nobody knows whether it was stored, and whose
-// items nobody hands over.
+// A giving is a claim whose write may have been stored, and whose items are not delivered.
 type giving struct {
 	agent *agent
 	event string
@@ -21,8 +19,7 @@ type giving struct {
 	until time.Time
 }
 
-// giveBack sees to it that what the claim took is due again at once, instead of
-// when its lease ends: it was about to be stored when there was no more time.
+// giveBack makes the items of such a claim due at once, instead of at the end of the lease.
 func (c *claim) giveBack(err error) {
 	if _, dead := errors.AsType[*died](err); dead || c.stored == nil || !c.stored.sent || len(c.decision.taken) == 0 {
 		return
@@ -30,11 +27,11 @@ func (c *claim) giveBack(err error) {
 	g := giving{agent: c.agent, event: c.ID, by: c.by, until: time.Now().Add(giveBackFor)}
 	select {
 	case c.queue.givings <- g:
-	default: // there are many; the lease ends by itself
+	default: // there are too many; the lease ends by itself
 	}
 }
 
-// giveBacks gives back in the background what claims took for nothing.
+// giveBacks releases claims in the background.
 func (q *Queue) giveBacks() {
 	for {
 		select {
@@ -46,9 +43,8 @@ func (q *Queue) giveBacks() {
 	}
 }
 
-// giveOne ends the lease of one claim. Where it is not there the cursor is
-// written all the same: the claim's own write may still be on its way, and is
-// refused then.
+// giveOne ends the lease of a claim. It also writes the cursor if there is no lease, because that makes a write
+// of the claim that is still in transit fail.
 func (q *Queue) giveOne(g giving) {
 	ctx, cancel := context.WithDeadline(q.life, g.until)
 	defer cancel()
@@ -59,7 +55,7 @@ func (q *Queue) giveOne(g giving) {
 			cur := k.begin()
 			if l := cur.of(g.event); l != nil {
 				if l.By != g.by {
-					return nil, nil // it was asked about again, and answered
+					return nil, nil // the event was sent again, and answered
 				}
 				if l.Peers != nil {
 					before := cur.Peers.without(l)

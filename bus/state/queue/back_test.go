@@ -52,7 +52,7 @@ func forgetful(t *testing.T, s *server.Server) (*queue.Queue, *lossy) {
 	return q, js
 }
 
-// fails claims for an event, as one who has no time to hear of it.
+// fails makes a claim whose context ends before the answer.
 func fails(t *testing.T, q *queue.Queue, event string) {
 	t.Helper()
 	c := &queue.Claim{Routing: schema.Routing{Agent: "a", ID: event}, Choose: func(p *schema.Peers, due []*schema.Item) []*schema.Item {
@@ -64,7 +64,7 @@ func fails(t *testing.T, q *queue.Queue, event string) {
 	}
 }
 
-func TestWhatNobodyHeardThatItWasTakenIsDueAgainAtOnce(t *testing.T) {
+func TestAnUnansweredClaimIsReleasedAtOnce(t *testing.T) {
 	for name, lose := range map[string]func(store func()){
 		"it was stored":     func(store func()) { store() },
 		"it was not stored": func(func()) {},
@@ -92,7 +92,7 @@ func TestWhatNobodyHeardThatItWasTakenIsDueAgainAtOnce(t *testing.T) {
 }
 
 // What is given back is of the session that took it; what another one counted since stays.
-func TestGivingBackKeepsTheUpdatesOfOtherSessions(t *testing.T) {
+func TestReleasingAClaimKeepsTheUpdatesOfOtherSessions(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, js := forgetful(t, s)
 		other := open(t, s, queue.Options{})
@@ -114,7 +114,7 @@ func TestGivingBackKeepsTheUpdatesOfOtherSessions(t *testing.T) {
 	})
 }
 
-func TestWhatWasAskedAboutAgainIsNotGivenBack(t *testing.T) {
+func TestARepeatedClaimIsNotReleased(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, js := forgetful(t, s)
 		other := open(t, s, queue.Options{})
@@ -134,15 +134,15 @@ func TestWhatWasAskedAboutAgainIsNotGivenBack(t *testing.T) {
 	})
 }
 
-func TestALeaseIsNoYoungerForWhoStartsAnew(t *testing.T) {
+func TestARestartDoesNotExtendLeases(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
 		takes(t, claim(t, q, "e1"), "text 1")
 		<-time.After(queue.LeaseFor - 2*time.Second)
-		anew := open(t, s, queue.Options{})
-		takes(t, claim(t, anew, "e2"))
+		restarted := open(t, s, queue.Options{})
+		takes(t, claim(t, restarted, "e2"))
 		<-time.After(4 * time.Second)
-		takes(t, claim(t, anew, "e3"), "text 1")
+		takes(t, claim(t, restarted, "e3"), "text 1")
 	})
 }

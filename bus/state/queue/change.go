@@ -10,20 +10,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A plan is what a change makes of a cursor.
+// A plan is a change of a cursor.
 type plan struct {
 	cursor *cursor
-	// begun and stored are the steps before and after the write; empty: none.
+	// begun and stored are the test steps before and after the write.
 	begun, stored []Step
-	// sent: it may be stored, whatever is known of it.
+	// sent: it may have been stored.
 	sent bool
 }
 
-// change has decide make a plan from what is known of the agent's cursor, and
-// stores it by a compare-and-set. If it is lost, the cursor is read from the
-// leader and decide is called anew. No plan ends it. decide gets a view that knows
-// all items that the cursor's writer knew. fresh: the cursor is read from the
-// leader first.
+// change calls decide for a plan and stores it by a compare-and-set. If that fails it reads the cursor from the
+// leader and calls decide again. A nil plan ends it. decide gets a view with all items that the writer of the
+// cursor knew. fresh: the cursor is read from the leader first.
 func (q *Queue) change(ctx context.Context, a *agent, fresh bool, session string, decide func(*known, *view) (*plan, error)) error {
 	if err := a.lock(ctx); err != nil {
 		return err
@@ -44,7 +42,7 @@ func (q *Queue) change(ctx context.Context, a *agent, fresh bool, session string
 		}
 		q.watch.Conflict()
 		fresh = true
-		if i > 0 { // the first time it was this process that did not know
+		if i > 0 { // the first failure may only mean that this process had an old revision
 			if err := kv.Again(ctx, i); err != nil {
 				return unavailable(err)
 			}
@@ -53,8 +51,7 @@ func (q *Queue) change(ctx context.Context, a *agent, fresh bool, session string
 	return unavailable(kv.ErrContended)
 }
 
-// look returns the agent's cursor and the items, which are known at least up to
-// where the cursor's writer knew them.
+// look returns the agent's cursor, and the items at least up to where the cursor's writer knew them.
 func (q *Queue) look(ctx context.Context, a *agent, fresh bool, session string) (*known, *view, error) {
 	k := a.cursor.Load()
 	if fresh {
@@ -73,11 +70,11 @@ func (q *Queue) look(ctx context.Context, a *agent, fresh bool, session string) 
 	if err := cmp.Or(q.items.mirror.Wrong(), q.items.mirror.Reach(ctx, k.At)); err != nil {
 		return nil, nil, unavailable(err)
 	}
-	// A session whose name is too long for a key has no items.
+	// A session whose name is too long for a token has no items.
 	return k, q.index.view(scopes{own: a.scope, session: a.scopeOf(session)}, &k.cursor), nil
 }
 
-// store writes the plan's cursor, and reports whether nobody was faster.
+// store writes the plan's cursor, and reports whether the compare-and-set succeeded.
 func (q *Queue) store(ctx context.Context, a *agent, k *known, p *plan) (bool, error) {
 	value, err := schema.Marshal(p.cursor)
 	if err != nil {
@@ -99,10 +96,10 @@ func (q *Queue) store(ctx context.Context, a *agent, k *known, p *plan) (bool, e
 	return true, q.steps(p.stored)
 }
 
-// begin returns the cursor as it can be changed now.
+// begin returns a copy of the cursor with the present remaining times of leases.
 func (k *known) begin() cursor { return k.clone(time.Since(k.seen)) }
 
-// steps passes the named points, at which a test may have the process die.
+// steps passes the named steps, at which a test can simulate the death of the process.
 func (q *Queue) steps(all []Step) error {
 	if q.o.Step == nil {
 		return nil
@@ -115,7 +112,7 @@ func (q *Queue) steps(all []Step) error {
 	return nil
 }
 
-// died says that a test had the process die.
+// died is the error of such a death.
 type died struct {
 	at  Step
 	err error
@@ -130,7 +127,7 @@ func allowance(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrAllowance, fmt.Sprintf(format, args...))
 }
 
-// sentenceOfReserve says who the rest is for.
+// sentenceOfReserve returns the part of an error that explains the reserve.
 func sentenceOfReserve(percent int) string {
 	return fmt.Sprintf(", and %d %% of the room are reserved for operators and rounds (--reserve); try again when some were delivered or expired", percent)
 }

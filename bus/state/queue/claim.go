@@ -14,12 +14,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// readers bounds how many texts are read at once for one claim.
+// readers bounds the concurrent reads of texts for one claim.
 const readers = 16
 
-// Claim takes what is due under the event's id, with one write however much it
-// is, and acknowledges c.Acks in the same write. The same event asked again
-// gets the same items. Nothing due and nothing to acknowledge costs nothing.
+// Claim leases the due items to the event with one write, which also acknowledges c.Acks. The same event gets
+// the same items again. Without due items and acknowledgements it costs no request.
 func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 	if c.ID == "" {
 		return Claimed{}, invalid("the event has no id, by which its items could be acknowledged")
@@ -31,7 +30,7 @@ func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 	if q.see(a, c.Session) {
 		q.writeLater(a)
 	}
-	acks, unknown := a.unsettled(c.Acks)
+	acks, unknown := a.unacked(c.Acks)
 	unknown = unknown || c.Asked && a.cursor.Load().of(c.ID) == nil
 	cl := claim{
 		queue: q, agent: a,
@@ -44,21 +43,21 @@ func (q *Queue) Claim(ctx context.Context, c *Claim) (Claimed, error) {
 	for {
 		err := q.change(ctx, a, unknown, c.Session, func(k *known, v *view) (*plan, error) { return cl.plan(ctx, k, v) })
 		if errors.Is(err, errGone) {
-			continue // decided anew, without what has ended
+			continue // decide again without the items that ended
 		}
 		if err != nil {
 			cl.giveBack(err)
 			return Claimed{}, err
 		}
 		if a.cursor.Load().Since == 0 {
-			q.writeSoon(a) // the claim had nothing to write, and so did not say that the agent is there
+			q.writeSoon(a) // the claim wrote nothing, so it did not store that the agent was seen
 		}
 		return cl.result(), nil
 	}
 }
 
-// wait returns when the mirror has told of all that was accepted here for the
-// agent: an older item that was accepted elsewhere goes out first.
+// wait returns when the mirror has applied all items that were accepted here for the agent, because older items
+// that were accepted elsewhere are delivered first.
 func (q *Queue) wait(ctx context.Context, a *agent, session string) error {
 	need := q.index.newestOf(a.scope, a.scopeOf(session))
 	if need == 0 {
@@ -70,22 +69,22 @@ func (q *Queue) wait(ctx context.Context, a *agent, session string) error {
 	return nil
 }
 
-// errGone says that an item ended while it was about to go out.
+// errGone means that an item ended while it was claimed.
 var errGone = errors.New("an item ended at the same time")
 
-// A claim is a Claim under way.
+// A claim is a running call of Claim.
 type claim struct {
 	claiming
 	queue *Queue
 	agent *agent
-	// decision is what was decided last, stored what was made of it to be stored,
-	// and texts what was read for it.
+	// decision is the last decision, stored its plan if there is one, and texts are the items that
+	// were read for it.
 	decision *decision
 	stored   *plan
 	texts    map[uint64]*schema.Item
 }
 
-// plan decides and gets the texts.
+// plan decides and reads the texts.
 func (c *claim) plan(ctx context.Context, k *known, v *view) (*plan, error) {
 	c.view, c.limit, c.now = v, v.position, c.queue.clock.Now()
 	cur := k.begin()
@@ -110,8 +109,7 @@ func (c *claim) plan(ctx context.Context, k *known, v *view) (*plan, error) {
 	return p, nil
 }
 
-// read gets the texts that are not held in memory from the leader, and those of
-// items of which it is not certain that they are still there.
+// read reads the items whose texts are not in memory, and those that may have ended, from the leader.
 func (c *claim) read(ctx context.Context, taken []*entry) error {
 	var missing []*entry
 	for _, e := range taken {
@@ -166,7 +164,7 @@ func (q *Queue) text(ctx context.Context, e *entry) (*schema.Item, error) {
 	return it, nil
 }
 
-// result tells of the claim, once it is stored.
+// result returns the stored claim and reports it to the watch.
 func (c *claim) result() Claimed {
 	d, w := c.decision, &c.queue.watch
 	for _, e := range d.acked {
@@ -178,7 +176,7 @@ func (c *claim) result() Claimed {
 	for _, event := range d.lapsed {
 		w.LeaseExpired(c.name, event)
 	}
-	c.agent.settle(c.acks)
+	c.agent.rememberAcked(c.acks)
 	if len(d.acked) > 0 {
 		c.queue.endSoon(c.agent)
 	}
@@ -194,14 +192,13 @@ func (c *claim) result() Claimed {
 	return out
 }
 
-// Ack says that the items of events were handed over. When it returns without
-// an error, that is known for ever, or the events had none.
+// Ack acknowledges the items of events. Without an error the acknowledgement is stored, or the events had no items.
 func (q *Queue) Ack(ctx context.Context, agent string, events []string) error {
 	a, err := q.agents.get(agent)
 	if err != nil {
 		return invalid("the agent: %w", err)
 	}
-	acks, unknown := a.unsettled(events)
+	acks, unknown := a.unacked(events)
 	if len(acks) == 0 {
 		return nil
 	}
@@ -220,7 +217,7 @@ func (q *Queue) Ack(ctx context.Context, agent string, events []string) error {
 	if err != nil {
 		return err
 	}
-	a.settle(acks)
+	a.rememberAcked(acks)
 	for _, e := range d.acked {
 		q.watch.Delivered(a.name, &e.item)
 	}
@@ -228,24 +225,23 @@ func (q *Queue) Ack(ctx context.Context, agent string, events []string) error {
 	return nil
 }
 
-// Hold renews the leases of events that are still to be handed over.
+// Hold renews the leases of events whose delivery continues.
 func (q *Queue) Hold(ctx context.Context, agent string, events []string) error {
 	return q.lease(ctx, agent, events, LeaseFor)
 }
 
-// Release ends the leases of events that are not handed over: what they took along is due
-// again.
+// Release ends the leases of events that are not delivered. Their items are due again.
 func (q *Queue) Release(ctx context.Context, agent string, events []string) error {
 	return q.lease(ctx, agent, events, 0)
 }
 
-// lease has the leases of events last for left.
+// lease sets the remaining time of the leases of events.
 func (q *Queue) lease(ctx context.Context, agent string, events []string, left time.Duration) error {
 	a, err := q.agents.get(agent)
 	if err != nil {
 		return invalid("the agent: %w", err)
 	}
-	some, unknown := a.unsettled(events)
+	some, unknown := a.unacked(events)
 	if len(some) == 0 {
 		return nil
 	}
@@ -264,9 +260,9 @@ func (q *Queue) lease(ctx context.Context, agent string, events []string, left t
 	})
 }
 
-// Note changes what an agent's cursor remembers of peers in a session; without one, what
-// it remembers in all of them, such as its mode. change is called with all of what may
-// hold later, and more than once; it must always do the same.
+// Note changes what an agent's cursor has about peers in a session; without a session, what applies to all
+// sessions, such as the mode. change is called several times, for each state that may become current, and must
+// always make the same change.
 func (q *Queue) Note(ctx context.Context, agent, session string, change func(*schema.Peers)) error {
 	a, err := q.agents.get(agent)
 	if err != nil {
@@ -296,8 +292,8 @@ func (q *Queue) Note(ctx context.Context, agent, session string, change func(*sc
 	})
 }
 
-// Peers is what the mirror knows of an agent's memory of peers in a session; without
-// one, of what holds in all of them.
+// Peers returns what the mirror has about an agent's peers in a session; without a session, what applies to all
+// sessions.
 func (q *Queue) Peers(agent, session string) (p schema.Peers) {
 	if a := q.agents.find(agent); a != nil {
 		p, _ = a.cursor.Load().Peers.peers(session)
@@ -305,8 +301,8 @@ func (q *Queue) Peers(agent, session string) (p schema.Peers) {
 	return p
 }
 
-// Seen notes that an agent is there, which calls the tool, or none. Its cursor starts
-// when it is first seen. It costs no round trip.
+// Seen records that an agent exists and called a tool, or none. Its cursor starts at the first such call. It makes
+// no request.
 func (q *Queue) Seen(agent, session, tool string) {
 	a, err := q.agents.get(agent)
 	if err != nil || !q.see(a, session) {
@@ -319,7 +315,7 @@ func (q *Queue) Seen(agent, session, tool string) {
 	q.writeSoon(a)
 }
 
-// see notes it, and reports whether the cursor is to be written.
+// see records it in memory, and reports whether the cursor must be written.
 func (q *Queue) see(a *agent, session string) bool {
 	if old := a.session.Load(); session != "" && (old == nil || old.name != session) {
 		a.session.Store(&sessionOf{name: session, scope: a.scopeOf(session)})
@@ -331,19 +327,17 @@ func (q *Queue) see(a *agent, session string) bool {
 	return (k.Since == 0 || !k.created.IsZero() && q.clock.Age(k.created) >= freshFor) && a.due.CompareAndSwap(false, true)
 }
 
-// claimFor is how long a claim may take to follow when an agent was seen for which
-// something waits.
+// claimFor is how long to wait for a claim after an agent with due items was seen.
 const claimFor = 50 * time.Millisecond
 
-// writeLater has the cursor of an agent written that was seen, unless a claim follows
-// that says so in its own write, and then waits for no other one.
+// writeLater schedules a write of an agent's cursor, because a claim usually follows and stores the same.
 func (q *Queue) writeLater(a *agent) { time.AfterFunc(claimFor, func() { q.writeSoon(a) }) }
 
-// writeSoon has the cursor of an agent written that was seen.
+// writeSoon queues a write of an agent's cursor.
 func (q *Queue) writeSoon(a *agent) {
 	select {
 	case q.seen <- a:
-	default: // there are many; it is seen again soon
+	default: // there are too many; the next call of the agent tries again
 		a.due.Store(false)
 	}
 }
@@ -380,8 +374,8 @@ func (q *Queue) writeSince(ctx context.Context, a *agent) error {
 	return err
 }
 
-// writeUnsaid writes the cursors of agents that were seen of which that is stored
-// nowhere: what is for many would pass them by wherever they are seen next.
+// writeUnsaid writes the cursors of agents that were seen here and have no stored cursor. Without one an agent
+// misses items for several agents.
 func (q *Queue) writeUnsaid(ctx context.Context) (err error) {
 	q.agents.each(func(a *agent) {
 		if err == nil && a.first.Load() > 0 && a.cursor.Load().Since == 0 {
@@ -391,7 +385,7 @@ func (q *Queue) writeUnsaid(ctx context.Context) (err error) {
 	return err
 }
 
-// Last is the sequence of the newest item that the mirror knows.
+// Last returns the sequence of the newest known item.
 func (q *Queue) Last() uint64 {
 	return max(q.index.last(), q.items.mirror.Revision())
 }

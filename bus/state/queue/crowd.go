@@ -9,29 +9,26 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The end of an item is a message of its own for as long as it is remembered, and takes
-// its room on the disk of the bucket's server and in its memory. Where very many end they
-// would take all of it, and nothing more could be accepted. So beyond a bound the ends of
-// numbered items are remembered for less long, because something much smaller can take
-// their place: their producer's mark, from which on a repeat is too old instead of a
-// duplicate. It is written before such an end, so that no repeat is ever accepted.
+// The end of an item is stored as a message, on disk and in the memory of the server, for as long as it is
+// remembered. Too many ends would use all of the space. Above a bound the ends of numbered items are therefore
+// remembered for a shorter time. The producer's mark replaces them: a repeat is then too old instead of a
+// duplicate. The mark is written before such an end, so no repeat is ever accepted.
 
 const (
-	// crowdedPart and packedPart are the parts of the window for which ends are remembered
-	// when there are more than half as many as may be, and than three quarters.
+	// crowdedPart and packedPart divide the time for which ends are remembered, with more than half
+	// and more than three quarters of their maximum.
 	crowdedPart = 24
 	packedPart  = 144
-	// leastKept is the shortest time, and aheadBy how much sooner a mark holds than an
-	// end is forgotten.
+	// leastKept is the shortest time. aheadBy is how long before the end of that time the mark
+	// applies.
 	leastKept = 2 * time.Minute
 	aheadBy   = time.Minute
-	// grid is into how many parts that time is divided: what is forgotten in the same
-	// one stands in a mark once.
+	// grid divides that time into parts. Ends in one part share an entry of a mark.
 	grid = 16
 )
 
-// kept is for how long the end of a numbered item is remembered now.
-func (q *Queue) kept() time.Duration {
+// rememberFor returns how long the end of a numbered item is remembered now.
+func (q *Queue) rememberFor() time.Duration {
 	ends := int64(q.items.mirror.Info().Messages) - int64(q.index.size())
 	most, part := int64(q.o.MaxEnds), time.Duration(1)
 	switch {
@@ -40,18 +37,17 @@ func (q *Queue) kept() time.Duration {
 	case ends > most/2:
 		part = crowdedPart
 	}
-	return q.keptWith(part)
+	return q.rememberForWith(part)
 }
 
-// keptWith is for how long an end is remembered for that part of the window.
-func (q *Queue) keptWith(part time.Duration) time.Duration {
+// rememberForWith returns how long an end is remembered with a divisor.
+func (q *Queue) rememberForWith(part time.Duration) time.Duration {
 	return min(q.o.Dedup, max(q.o.Dedup/part, leastKept))
 }
 
-// keptFor is for how long the end of the item with the key is remembered: as short as the
-// number of ends asks for and its producer's mark allows. The mark was written when there
-// may have been fewer ends, for a longer time.
-func (q *Queue) keptFor(key string) time.Duration {
+// rememberKeyFor returns how long the end of the item with the key is remembered: as short as the number of ends requires
+// and the producer's mark allows. The mark may be from a time with fewer ends.
+func (q *Queue) rememberKeyFor(key string) time.Duration {
 	third := key[strings.LastIndexByte(key, '.')+1:]
 	if strings.HasPrefix(third, nameless) {
 		return min(q.o.Dedup, madeUpFor)
@@ -61,7 +57,7 @@ func (q *Queue) keptFor(key string) time.Duration {
 		return q.o.Dedup
 	}
 	now := q.clock.Now()
-	for _, short := range []time.Duration{q.kept(), q.keptWith(crowdedPart)} {
+	for _, short := range []time.Duration{q.rememberFor(), q.rememberForWith(crowdedPart)} {
 		if short < q.o.Dedup && q.marks.holds(markKey(key), n, now.Add(short-aheadBy)) {
 			return short
 		}
@@ -69,10 +65,10 @@ func (q *Queue) keptFor(key string) time.Duration {
 	return q.o.Dedup
 }
 
-// foretell writes the marks of an agent's items that are about to end, if their ends are
-// to be forgotten soon. What cannot be written is remembered for as long as ever.
+// foretell writes the marks for an agent's items that are about to end, if their ends are remembered for a shorter
+// time. After a failed write they are remembered for the full time.
 func (q *Queue) foretell(ctx context.Context, done []*entry) {
-	short := q.kept()
+	short := q.rememberFor()
 	if short == q.o.Dedup {
 		return
 	}
@@ -85,7 +81,7 @@ func (q *Queue) foretell(ctx context.Context, done []*entry) {
 		}
 	}
 	for key, n := range tops {
-		r, needed := q.marks.ahead(key, later{N: n, From: now.Add(short - aheadBy).Truncate(short / grid)}, now)
+		r, needed := q.marks.ahead(key, futureMark{N: n, From: now.Add(short - aheadBy).Truncate(short / grid)}, now)
 		if !needed {
 			continue
 		}
@@ -95,7 +91,7 @@ func (q *Queue) foretell(ctx context.Context, done []*entry) {
 	}
 }
 
-// holds reports whether the mark is known to be at the number by that time.
+// holds reports whether the mark will have reached the number then.
 func (m *marks) holds(key string, n uint64, by time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,25 +99,24 @@ func (m *marks) holds(key string, n uint64, by time.Time) bool {
 	return k != nil && k.high.covers(n, by)
 }
 
-// ahead is how the mark is to be written so that it is at a number by a time, unless it
-// is then.
-func (m *marks) ahead(key string, l later, now time.Time) (r raise, needed bool) {
+// ahead returns the write after which the mark reaches a number by a time, unless it does already.
+func (m *marks) ahead(key string, l futureMark, now time.Time) (r raise, needed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.get(key)
 	if k.high.covers(l.N, l.From) {
 		return r, false
 	}
-	return raise{key: key, to: k.high.with(now, []later{l}), current: k.revision}, true
+	return raise{key: key, to: k.high.with(now, []futureMark{l}), current: k.revision}, true
 }
 
-// sayKept says when ends begin to be remembered for less long, or for longer again.
-func (q *Queue) sayKept() {
-	now := q.kept()
-	if now == q.saidKept || q.saidKept == 0 && now == q.o.Dedup {
+// logRememberFor logs changes of how long ends are remembered.
+func (q *Queue) logRememberFor() {
+	now := q.rememberFor()
+	if now == q.loggedFor || q.loggedFor == 0 && now == q.o.Dedup {
 		return
 	}
-	if q.saidKept = now; now < q.o.Dedup {
+	if q.loggedFor = now; now < q.o.Dedup {
 		q.log.Warn("too many ended items to remember: the broker recognises repeats of numbered items for a shorter time, and refuses later ones as too old",
 			"for", schema.Duration(now), "instead_of", schema.Duration(q.o.Dedup), "bound", q.o.MaxEnds)
 		return

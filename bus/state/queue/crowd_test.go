@@ -50,8 +50,8 @@ func becomes(t *testing.T, q *queue.Queue, n uint64) string {
 	return "accepted"
 }
 
-// Whatever dies when: what was delivered is never accepted again.
-func TestWhereVeryManyEndTheirMarksRememberThem(t *testing.T) {
+// Delivered items are never accepted again, also if a process dies.
+func TestMarksReplaceEndsIfThereAreTooMany(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("dies: ", dies), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server.Server) {

@@ -9,58 +9,52 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A cursor is what is stored of an agent: what it got, and what is on its way
-// to it. All that is decided about who gets what is decided by a compare-and-set
-// of this one key.
+// A cursor is the stored state of an agent: what it received, and what is leased to it. Every decision about
+// deliveries is a compare-and-set of this one key.
 type cursor struct {
-	// Since is the first sequence that was not there yet when the agent was first
-	// seen; 0: it was not seen yet. What is for many and was there before passes it by.
+	// Since is the first sequence after the agent was first seen; 0: it was not seen yet. Earlier items
+	// for several agents are not for it.
 	Since uint64 `json:"since,omitzero"`
-	// At is up to where the items were known to who wrote this: who knows less of
-	// them must not read it as if what is not named here were still to come.
+	// At is up to which sequence the writer knew the items. A reader that knows fewer must not take
+	// items that are missing here for undelivered ones.
 	At uint64 `json:"at,omitzero"`
-	// AckedTo is up to where the agent needs nothing more of its own items and of
-	// those for all. It says nothing of sessions' items, since an agent may change
-	// its session.
+	// AckedTo is the sequence up to which the agent needs no more of its own items and of those for all
+	// agents. It does not apply to items of sessions, because an agent may change its session.
 	AckedTo uint64 `json:"acked_to,omitzero"`
-	// DoneAbove are the other items that it needs no more and that are still in the
-	// bucket, in order.
+	// DoneAbove are the other items that it does not need and that are still in the bucket, in order.
 	DoneAbove []uint64 `json:"done_above,omitzero"`
-	// Ends are those of its own items that ended otherwise than by delivery, until
-	// they are gone.
+	// Ends are its own items that ended without a delivery, until they are removed.
 	Ends []ending `json:"ends,omitzero"`
-	// Leases are what is on its way, oldest first.
+	// Leases are the leased items, oldest first.
 	Leases []lease `json:"leases,omitzero"`
-	// Peers is what it knows of other agents.
+	// Peers is what it knows about other agents.
 	Peers memory `json:"peers,omitzero"`
 }
 
-// An ending is how an agent's own item ended.
+// An ending is the end of an agent's own item.
 type ending struct {
 	Seq   uint64           `json:"seq"`
 	State schema.ItemState `json:"state"`
 }
 
-// A lease holds items for the event that took them along.
+// A lease holds items for an event.
 type lease struct {
 	Event string   `json:"event"`
 	Seqs  []uint64 `json:"seqs"`
-	// By is the claim that took them, or took them again: another one does not
-	// give them back.
+	// By is the claim that took them last. Another one does not release them.
 	By string `json:"by,omitzero"`
-	// Left is how long it held when this was written; 0: not any more.
+	// Left is the remaining time when this was written; 0: it has ended.
 	Left schema.Duration `json:"left,omitzero"`
-	// Session is the one that the event was in, and Peers what was known of peers there
-	// before the event, if the event changed it. Releases that noted no sessions wrote
-	// "peers", of all sessions, which is not read.
+	// Session is the session of the event. Peers is what was known about peers in it before the event, if
+	// the event changed that. Earlier releases wrote "peers" for all sessions, which is ignored.
 	Session string        `json:"session,omitzero"`
 	Peers   *schema.Peers `json:"before,omitzero"`
-	// Updates is how many of the agent's updates the event counted, in the round Round.
+	// Updates is how many updates the event counted, in the round Round.
 	Round   uint64 `json:"round,omitzero"`
 	Updates int    `json:"updates,omitzero"`
 }
 
-// count notes how many updates the event counted, by what is known after it.
+// count records how many updates the event counted, from the state after it.
 func (l *lease) count(after *schema.Peers) {
 	l.Round, l.Updates = after.Round, after.Updates
 	if l.Peers.Round == after.Round {
@@ -68,7 +62,7 @@ func (l *lease) count(after *schema.Peers) {
 	}
 }
 
-// readCursor reads the value of a cursor's key.
+// readCursor decodes and checks the value of a cursor's key.
 func readCursor(value []byte) (cursor, error) {
 	var c cursor
 	if err := schema.Unmarshal(value, &c); err != nil {
@@ -90,7 +84,7 @@ func readCursor(value []byte) (cursor, error) {
 	return c, nil
 }
 
-// clone returns a cursor that can be changed, whose leases are older by that.
+// clone returns a deep copy in which the leases have less time left.
 func (c *cursor) clone(elapsed time.Duration) cursor {
 	n := *c
 	n.DoneAbove, n.Ends, n.Leases = slices.Clone(c.DoneAbove), slices.Clone(c.Ends), slices.Clone(c.Leases)
@@ -103,7 +97,7 @@ func (c *cursor) clone(elapsed time.Duration) cursor {
 	return n
 }
 
-// done reports whether the agent needs the item no more.
+// done reports whether the agent does not need the item any more.
 func (c *cursor) done(e *entry) bool {
 	if e.kind != forSession && e.seq() <= c.AckedTo {
 		return true
@@ -112,14 +106,14 @@ func (c *cursor) done(e *entry) bool {
 	return found
 }
 
-// finish notes that the agent needs the item no more.
+// finish records that the agent does not need the item any more.
 func (c *cursor) finish(seq uint64) {
 	if i, found := slices.BinarySearch(c.DoneAbove, seq); !found {
 		c.DoneAbove = slices.Insert(c.DoneAbove, i, seq)
 	}
 }
 
-// ended is how an item that is done ended.
+// ended returns how a finished item ended.
 func (c *cursor) ended(seq uint64) schema.ItemState {
 	for _, e := range c.Ends {
 		if e.Seq == seq {
@@ -129,7 +123,7 @@ func (c *cursor) ended(seq uint64) schema.ItemState {
 	return schema.Delivered
 }
 
-// leased returns the lease that the item is in, or nil.
+// leased returns the lease of the item, or nil.
 func (c *cursor) leased(seq uint64) *lease {
 	for i := range c.Leases {
 		if slices.Contains(c.Leases[i].Seqs, seq) {
@@ -149,7 +143,7 @@ func (c *cursor) of(event string) *lease {
 	return nil
 }
 
-// drop takes the lease of an event away and returns what it held.
+// drop removes the lease of an event and returns its items.
 func (c *cursor) drop(event string) (seqs []uint64) {
 	c.Leases = slices.DeleteFunc(c.Leases, func(l lease) bool {
 		if l.Event != event {
@@ -161,8 +155,8 @@ func (c *cursor) drop(event string) (seqs []uint64) {
 	return seqs
 }
 
-// meant reports whether the item is for the agent at all, which is called name.
-// What is for many is not for its author, and not for who came later.
+// meant reports whether the item is for the agent called name. An item for several agents is not for its author, and
+// not for agents that appeared later.
 func (c *cursor) meant(e *entry, name string) bool {
 	if e.kind == forAgent {
 		return true
@@ -170,11 +164,11 @@ func (c *cursor) meant(e *entry, name string) bool {
 	return e.item.Except != name && (e.item.LateJoiners || c.Since > 0 && e.seq() >= c.Since)
 }
 
-// tidy drops what need not be said any more: v is what is known of the items.
+// tidy removes what is not needed any more, given the known items.
 func (c *cursor) tidy(v *view, name string) {
 	first := v.position + 1
-	for _, line := range [][]*entry{v.own, v.all} {
-		for _, e := range line {
+	for _, items := range [][]*entry{v.own, v.all} {
+		for _, e := range items {
 			if e.seq() >= first {
 				break
 			}

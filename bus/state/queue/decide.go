@@ -7,43 +7,43 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// mostTaken bounds how many items go out with one event.
+// mostTaken bounds the items of one event.
 const mostTaken = 1000
 
-// A decision is what a claim does to a cursor.
+// A decision is the change of a cursor by a claim.
 type decision struct {
 	cursor cursor
-	// dirty: the cursor is another one.
+	// dirty: the cursor has changed.
 	dirty bool
 	taken []*entry
 	peers schema.Peers
 	again bool
 	more  int
-	// acked went out with the events that were acknowledged.
+	// acked are the items of acknowledged events.
 	acked []*entry
-	// redelivered of the taken had gone out before, and lapsed are the events whose
-	// leases ended with that.
+	// redelivered are the taken items that were delivered before, and lapsed the events whose leases
+	// have lost all of their items to this one.
 	redelivered []*entry
 	lapsed      []string
 }
 
-// claiming is what a decision is made from.
+// claiming is the input of a decision.
 type claiming struct {
 	*Claim
-	// acks are those of the claim that are not settled.
+	// acks are the acknowledgements that are not known yet.
 	acks []string
-	by   string // the claim's own name
-	name string // the agent's
+	by   string // id of the claim
+	name string // of the agent
 	view *view
-	// limit is up to where the items are known without a gap.
+	// limit is the sequence up to which all items are known.
 	limit uint64
 	// now is the server's time.
 	now time.Time
-	// gone are items that were found to have ended.
+	// gone are items that have ended.
 	gone map[uint64]bool
 }
 
-// decide says what the claim takes, of what the cursor allows.
+// decide decides what the claim takes.
 func (c *claiming) decide(cur cursor) *decision {
 	d := &decision{cursor: cur}
 	for _, event := range c.acks {
@@ -61,7 +61,7 @@ func (c *claiming) decide(cur cursor) *decision {
 	return d
 }
 
-// acknowledge ends the lease of an event.
+// acknowledge ends the lease of an event, and finishes its items.
 func (d *decision) acknowledge(event string, v *view) {
 	for _, seq := range d.cursor.drop(event) {
 		d.dirty = true
@@ -72,7 +72,7 @@ func (d *decision) acknowledge(event string, v *view) {
 	}
 }
 
-// repeat takes what the same event took before, if that is still there.
+// repeat takes what the same event took before, if it still exists.
 func (c *claiming) repeat(d *decision, l *lease) bool {
 	for _, seq := range l.Seqs {
 		if e := c.view.known[seq]; e != nil && !c.gone[seq] {
@@ -92,8 +92,8 @@ func (c *claiming) repeat(d *decision, l *lease) bool {
 	return true
 }
 
-// due is what may go out with the event, in order, and which of it went out
-// before with an event whose lease has ended.
+// due returns the items that may be delivered with the event, in order, and those of them that were leased to an
+// event whose lease has ended.
 func (c *claiming) due(cur *cursor) (due []*entry, again map[uint64]string) {
 	held, blocked := make(map[uint64]bool), make(map[string]bool)
 	again = make(map[uint64]string)
@@ -119,12 +119,12 @@ func (c *claiming) due(cur *cursor) (due []*entry, again map[uint64]string) {
 	return due, again
 }
 
-// fits reports whether the item is for the agent, now.
+// fits reports whether the item is for the agent now.
 func (c *claiming) fits(cur *cursor, e *entry) bool {
 	return e.seq() <= c.limit && !c.gone[e.seq()] && !cur.done(e) && cur.meant(e, c.name) && !e.over(c.now) && e.fits(c.Tool, c.Any)
 }
 
-// take chooses of what is due and leases it to the event.
+// take chooses due items and leases them to the event.
 func (c *claiming) take(d *decision, due []*entry, again map[uint64]string) {
 	before := c.known(&d.cursor)
 	ended := c.ended(&d.cursor, due, again)
@@ -134,7 +134,7 @@ func (c *claiming) take(d *decision, due []*entry, again map[uint64]string) {
 	peers, taken, more := c.choose(before, due)
 	wentOut := func(e *entry) bool { return again[e.seq()] != "" }
 	if len(ended) > 0 && !slices.ContainsFunc(taken, wentOut) {
-		// What went out before stays where it is, and so does what was noted with it.
+		// Items of ended leases stay there, and so does what was noted about peers with them.
 		ended, before = nil, c.known(&d.cursor)
 		peers, taken, more = c.choose(before, slices.DeleteFunc(slices.Clone(due), wentOut))
 	}
@@ -157,15 +157,15 @@ func (c *claiming) take(d *decision, due []*entry, again map[uint64]string) {
 		l.count(&peers)
 	}
 	d.cursor.Peers.note(c.Session, &peers)
-	d.cursor.drop(c.ID) // it held what is gone
+	d.cursor.drop(c.ID) // its items no longer exist
 	d.cursor.Leases = append(d.cursor.Leases, l)
 }
 
-// known is what the agent knows of peers in the session of the event.
+// known returns what the agent knows about peers in the session of the event.
 func (c *claiming) known(cur *cursor) schema.Peers { return cur.peersIn(c.Session, c.name, c.view) }
 
-// ended are the leases of the event's session, oldest first, that have ended, whose items
-// are due, and with which something was noted of peers.
+// ended returns the leases of the event's session, oldest first, that have ended, have due items, and changed what
+// the agent knows about peers.
 func (c *claiming) ended(cur *cursor, due []*entry, again map[uint64]string) (all []*lease) {
 	if len(again) == 0 {
 		return nil
@@ -179,8 +179,8 @@ func (c *claiming) ended(cur *cursor, due []*entry, again map[uint64]string) (al
 	return all
 }
 
-// release takes what is taken out of the leases that have ended. What was noted with
-// those of the session is noted anew.
+// release removes the taken items from ended leases. What those leases of the session noted about peers is noted
+// again.
 func (d *decision) release(again map[uint64]string, session string) {
 	for _, e := range d.taken {
 		event := again[e.seq()]
@@ -200,19 +200,19 @@ func (d *decision) release(again map[uint64]string, session string) {
 	}
 }
 
-// choose has the claim choose, and cuts what is too much.
+// choose makes the claim choose, and cuts the choice to the limits.
 func (c *claiming) choose(before schema.Peers, due []*entry) (schema.Peers, []*entry, int) {
 	peers, chosen := c.ask(before, due)
 	fitting := c.cut(chosen)
 	if len(fitting) == len(chosen) {
 		return peers, chosen, 0
 	}
-	// Anew, so that what is noted of peers is only of what goes out.
+	// Choose again, so that only delivered items change what the agent knows about peers.
 	peers, taken := c.ask(before, fitting)
 	return peers, taken, len(chosen) - len(taken)
 }
 
-// ask calls Choose with a copy of what is known of peers.
+// ask calls Choose with a copy of the agent's knowledge about peers.
 func (c *claiming) ask(base schema.Peers, due []*entry) (schema.Peers, []*entry) {
 	peers := base.Clone()
 	if c.Choose == nil {
@@ -232,9 +232,8 @@ func (c *claiming) ask(base schema.Peers, due []*entry) (schema.Peers, []*entry)
 	return peers, chosen
 }
 
-// cut returns as much from the start as may go out at once, at least one. Of
-// texts that lie in the object store that is no more than an agent's side
-// fetches for one event: else it could acknowledge none of it, for ever.
+// cut returns as many items from the start as may be delivered at once, at least one. Objects are limited to what a
+// shim fetches for one event, because otherwise it could never acknowledge them.
 func (c *claiming) cut(chosen []*entry) []*entry {
 	n, outside := 0, int64(0)
 	for i, e := range chosen {

@@ -7,13 +7,13 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
-// mostDoubts bounds how many items are looked for with one sweep.
+// mostDoubts bounds the items that one sweep checks.
 const mostDoubts = 500
 
-// An end that nobody remembers any more is never told. Who heard nothing for so
-// long asks the leader for each item, before it goes out and in the background.
+// After a long time without news an item may have ended, and its end may have been forgotten. Such an item is checked
+// at the leader before its delivery, and in the background.
 
-// doubtAll notes that each item that is known may have ended without a word.
+// doubtAll marks all known items as doubtful.
 func (x *index) doubtAll() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -22,21 +22,21 @@ func (x *index) doubtAll() {
 	}
 }
 
-// doubtful reports whether the item may have ended without a word.
+// doubtful reports whether the item may have ended unnoticed.
 func (x *index) doubtful(e *entry) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.doubts[e.seq()]
 }
 
-// trust notes that the item was there when the leader was asked.
+// trust records that the leader has the item.
 func (x *index) trust(e *entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.doubts, e.seq())
 }
 
-// vanished removes an item of which a leader knows nothing, if that is the last word.
+// vanished removes an item that the leader does not have, if that is proved.
 func (q *Queue) vanished(ctx context.Context, e *entry) error {
 	if err := q.items.Gone(ctx, e.item.Key, e.seq()); err != nil {
 		return unavailable(err)
@@ -50,7 +50,7 @@ func (q *Queue) vanished(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// doubted are some of the items that may have ended without a word.
+// doubted returns some of the doubtful items.
 func (x *index) doubted() (some []*entry) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -62,14 +62,14 @@ func (x *index) doubted() (some []*entry) {
 	return some
 }
 
-// sweepDoubts asks for some of them.
+// sweepDoubts checks some of them.
 func (q *Queue) sweepDoubts() {
 	for _, e := range q.index.doubted() {
 		ctx, cancel := context.WithTimeout(q.life, kv.TryFor)
 		_, err := q.text(ctx, e)
 		cancel()
 		if err != nil && !errors.Is(err, errGone) {
-			return // again with the next sweep
+			return // the next sweep tries again
 		}
 	}
 }

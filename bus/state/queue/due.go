@@ -2,8 +2,8 @@ package queue
 
 import "time"
 
-// Due reports whether a claim could find something after a call of the tool, or at a
-// moment without one. It costs no round trip and may be wrong in saying yes.
+// Due reports whether a claim may find something after a call of the tool, or at an event without a tool. It makes no
+// request, and may be true without due items.
 func (q *Queue) Due(agent, session, tool string) bool {
 	a, err := q.agents.get(agent)
 	if err != nil {
@@ -21,17 +21,17 @@ func (q *Queue) Due(agent, session, tool string) bool {
 	return q.index.first(a.scopeOf(session), k, a, 1, tool)
 }
 
-// Holds reports whether items went out with the event that were not acknowledged,
-// as far as the mirror knows: asked again, it gets the same. It costs no round trip.
+// Holds reports whether the mirror has a lease of the event: the same event gets the same items again. It makes no
+// request.
 func (q *Queue) Holds(agent, event string) bool {
 	a := q.agents.find(agent)
 	return a != nil && a.cursor.Load().of(event) != nil
 }
 
-// first reports whether the line holds, from that sequence on, something that
-// the agent may still get. The caller holds the lock.
+// first reports whether the list has, from a sequence on, an item that the agent may still get. The caller holds the
+// lock.
 func (x *index) first(scope string, k *known, a *agent, from uint64, tool string) bool {
-	l := x.lines[scope]
+	l := x.lists[scope]
 	if l == nil || !l.fits(tool) {
 		return false
 	}
@@ -48,21 +48,20 @@ func (x *index) first(scope string, k *known, a *agent, from uint64, tool string
 	return false
 }
 
-// any reports whether something waits in the line.
+// any reports whether the list has items.
 func (x *index) any(scope string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.lines[scope] != nil
+	return x.lists[scope] != nil
 }
 
-// newestOf is the newest item of the agent's lines that is here before the mirror
-// told of it; 0: there is none.
+// newestOf returns the newest item of the agent's lists that the mirror has not applied yet; 0: there is no such item.
 func (x *index) newestOf(own, session string) (newest uint64) {
 	scopes := [...]string{own, allScope, session}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, s := range scopes {
-		if l := x.lines[s]; l != nil && len(l.items) > 0 {
+		if l := x.lists[s]; l != nil && len(l.items) > 0 {
 			newest = max(newest, l.items[len(l.items)-1].seq())
 		}
 	}

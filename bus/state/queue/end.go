@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// enders is how many agents' items are ended side by side.
+	// enders is how many goroutines end items.
 	enders = 8
-	// suspectFor is how long an item that is done may be in the bucket before
-	// others than who knew first end it.
+	// suspectFor is how long a finished item may stay in the bucket before other brokers than the first
+	// one end it.
 	suspectFor = 2 * time.Second
 )
 
-// suspects are agents that may have items that are done and still in the bucket.
+// suspects are agents that may have finished items in the bucket.
 type suspects struct {
 	mu  sync.Mutex // guards all
 	all map[*agent]time.Time
 }
 
-// add notes an agent, from now on.
+// add adds an agent.
 func (s *suspects) add(a *agent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *suspects) add(a *agent) {
 	}
 }
 
-// take returns those that have been there for long enough.
+// take returns and removes the agents that were added more than suspectFor ago.
 func (s *suspects) take() (some []*agent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +49,7 @@ func (s *suspects) take() (some []*agent) {
 	return some
 }
 
-// endSoon has the agent's items ended that are done. Where there is no time for
-// it now, the sweep does it.
+// endSoon queues the removal of the agent's finished items. If the queue is full, the sweep removes them.
 func (q *Queue) endSoon(a *agent) {
 	if !q.index.any(a.scope) {
 		return
@@ -62,7 +61,7 @@ func (q *Queue) endSoon(a *agent) {
 	}
 }
 
-// endItems ends items in the background.
+// endItems removes finished items in the background.
 func (q *Queue) endItems() {
 	for {
 		select {
@@ -74,7 +73,7 @@ func (q *Queue) endItems() {
 	}
 }
 
-// endDone ends the agent's items that are done and still in the bucket.
+// endDone removes the agent's finished items.
 func (q *Queue) endDone(a *agent) {
 	waiting := q.index.waiting(a.scope)
 	if k := a.cursor.Load(); len(waiting) > 0 {
@@ -95,7 +94,7 @@ func (q *Queue) endDone(a *agent) {
 	}
 }
 
-// endOne ends an agent's item, after what is to be done when it was delivered.
+// endOne ends an agent's item, after Finish if it was delivered.
 func (q *Queue) endOne(a *agent, e *entry, state schema.ItemState) error {
 	ctx, cancel := context.WithTimeout(q.life, kv.TryFor)
 	defer cancel()
@@ -119,15 +118,14 @@ func (q *Queue) endOne(a *agent, e *entry, state schema.ItemState) error {
 	return err
 }
 
-// endItem writes the end of an item, and reports whether it ended here and not
-// elsewhere.
+// endItem writes the end of an item, and reports whether this process ended it.
 func (q *Queue) endItem(ctx context.Context, e *entry, state schema.ItemState) (bool, error) {
 	if err := q.steps([]Step{StepEndBegun}); err != nil {
 		return false, err
 	}
 	key := e.item.Key
 	revision, err := q.items.Write(ctx, kv.Write{
-		Key: key, Last: e.seq(), Purge: true, TTL: q.keptFor(key),
+		Key: key, Last: e.seq(), Purge: true, TTL: q.rememberKeyFor(key),
 		Header: nats.Header{headerState: {string(state)}, headerSequence: {strconv.FormatUint(e.seq(), 10)}, headerBy: {q.id}},
 	})
 	here := err == nil
@@ -153,8 +151,8 @@ func (q *Queue) endItem(ctx context.Context, e *entry, state schema.ItemState) (
 	return here, nil
 }
 
-// endedSo returns the newest revision of the key, and whether it is this end
-// written here, the answer to which was lost.
+// endedSo returns the newest revision of the key, and whether it is the end that this process wrote, whose answer was
+// lost.
 func (q *Queue) endedSo(ctx context.Context, key string, state schema.ItemState) (uint64, bool, error) {
 	last, err := q.items.Last(ctx, key)
 	here := last.Kind != kv.Put && last.Header.Get(headerBy) == q.id && last.Header.Get(headerState) == string(state)

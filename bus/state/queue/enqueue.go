@@ -19,13 +19,11 @@ const (
 	headerBy       = "Hook-By"
 )
 
-// storeFor bounds one attempt to store an item. What the leader of the bucket took to the
-// grave is never answered, and the next leader, which is there after some seconds, knows
-// nothing of it: it is sent once more then, and stored once.
+// storeFor bounds one attempt to store an item. A leader that dies never answers, and the next one, some seconds later,
+// does not have the request. It is then sent again, and stored once.
 const storeFor = kv.Patient
 
-// Enqueue accepts an item: when it returns without an error the item is on disk.
-// A repeat gets the first one's receipt.
+// Enqueue accepts an item. Without an error the item is on disk. A repeat returns the receipt of the first item.
 func (q *Queue) Enqueue(ctx context.Context, given *schema.Item) (schema.Receipt, error) {
 	it, value, err := prepare(given)
 	if err != nil {
@@ -39,7 +37,7 @@ func (q *Queue) Enqueue(ctx context.Context, given *schema.Item) (schema.Receipt
 	}
 	scope, _ := scopeToken(it.Scope)
 	if err := q.admit(scope, it, len(it.Key)+len(value)); err != nil {
-		// A repeat takes no room.
+		// A repeat needs no space.
 		if receipt, known, rerr := q.earlier(ctx, it.Key); known && rerr == nil {
 			q.watch.Duplicate(it.Source)
 			return receipt, nil
@@ -50,8 +48,7 @@ func (q *Queue) Enqueue(ctx context.Context, given *schema.Item) (schema.Receipt
 	return q.write(ctx, it, value)
 }
 
-// known reports whether the item was accepted before, as far as that is known
-// without asking, or its number was used up.
+// known reports whether the mirror has the item, or its number was used.
 func (q *Queue) known(ctx context.Context, it *schema.Item) (r schema.Receipt, known bool, err error) {
 	if e := q.index.get(it.Key); e != nil {
 		q.watch.Duplicate(it.Source)
@@ -71,24 +68,24 @@ func (q *Queue) known(ctx context.Context, it *schema.Item) (r schema.Receipt, k
 	return r, known, err
 }
 
-// admit makes room for an item of so many bytes.
+// admit reserves space for an item of n bytes.
 func (q *Queue) admit(scope string, it *schema.Item, n int) error {
 	if err := q.index.reserve(scope, it, &q.o); err != nil {
 		return err
 	}
-	// A tenth of the bucket is for the ends of items.
+	// A tenth of the bucket is reserved for the ends of items.
 	most := kv.PercentOf(kv.PercentOf(q.items.MaxBytes(), 90), q.o.share(it))
-	if err := q.room.take(q.items.mirror.Info(), most, int64(n)); err != nil {
+	if err := q.usage.take(q.items.mirror.Info(), most, int64(n)); err != nil {
 		q.index.release(scope, it)
 		return fmt.Errorf("%w%s", err, left(it, &q.o))
 	}
 	return nil
 }
 
-// write stores the item, until it is there or ctx ends.
+// write stores the item, and repeats that until it succeeds or ctx ends.
 func (q *Queue) write(ctx context.Context, it *schema.Item, value []byte) (schema.Receipt, error) {
 	var receipt schema.Receipt
-	lost := false // an answer, so that the item may be there
+	lost := false // an answer was lost, so the item may be stored
 	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
 		revision, err := q.items.Write(ctx, kv.Write{Key: it.Key, Value: value, Within: storeFor})
 		switch {
@@ -125,14 +122,13 @@ func (q *Queue) write(ctx context.Context, it *schema.Item, value []byte) (schem
 	return receipt, nil
 }
 
-// mine reports whether the item with that sequence is what was just sent.
+// mine reports whether the stored item has the value that was sent.
 func (q *Queue) mine(ctx context.Context, sequence uint64, value []byte) bool {
 	e, err := q.items.Revision(ctx, sequence)
 	return err == nil && bytes.Equal(e.Value, value)
 }
 
-// earlier asks the leader what became of the item with the key; known: it was
-// accepted before.
+// earlier asks the leader for the state of the item with the key; known: it was accepted before.
 func (q *Queue) earlier(ctx context.Context, key string) (r schema.Receipt, known bool, err error) {
 	e, err := q.items.Last(ctx, key)
 	switch {
@@ -153,19 +149,19 @@ func (q *Queue) earlier(ctx context.Context, key string) (r schema.Receipt, know
 	}
 	r = schema.Receipt{Key: key, Duplicate: true, State: schema.ItemState(e.Header.Get(headerState))}
 	r.Sequence, _ = strconv.ParseUint(e.Header.Get(headerSequence), 10, 64)
-	if r.State == "" { // somebody purged it by hand
+	if r.State == "" { // it was purged by hand
 		r.State = schema.Withdrawn
 	}
 	return r, true, nil
 }
 
-// state is what the mirror knows of an item that is in the bucket.
+// state returns the state of an item in the bucket, as the mirror knows it.
 func (q *Queue) state(e *entry) schema.ItemState {
 	state, _ := q.stateFor(e)
 	return state
 }
 
-// stateFor is that and, where the item is leased, the event that it went out with.
+// stateFor returns the state and, for a leased item, its event.
 func (q *Queue) stateFor(e *entry) (schema.ItemState, string) {
 	a := q.agents.find(e.item.Scope.Agent)
 	if e.kind != forAgent || a == nil {
@@ -174,7 +170,7 @@ func (q *Queue) stateFor(e *entry) (schema.ItemState, string) {
 	return a.cursor.Load().state(e)
 }
 
-// state is what became of the agent's item, and its event if it is leased.
+// state returns the state of the agent's item and, if it is leased, its event.
 func (k *known) state(e *entry) (schema.ItemState, string) {
 	if k.done(e) {
 		return k.ended(e.seq()), ""
@@ -185,27 +181,26 @@ func (k *known) state(e *entry) (schema.ItemState, string) {
 	return schema.Queued, ""
 }
 
-// A room counts what was written since the leader was last asked how much the
-// bucket holds.
-type room struct {
+// A usage counts the bytes that were written since the leader was last asked for the size of the bucket.
+type usage struct {
 	mu      sync.Mutex // guards what follows
 	asked   time.Time
 	written int64
 }
 
-// overhead is about what the bucket needs for an item beside its key and value.
+// overhead is about how many bytes the bucket needs for an item besides key and value.
 const overhead = 100
 
-// take takes n bytes of the bucket, of which most may be taken; 0: any number.
-func (r *room) take(info kv.Info, most, n int64) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !info.Now.Equal(r.asked) {
-		r.asked, r.written = info.Now, 0
+// take reserves n bytes of the bucket, which may hold most bytes; 0: no limit.
+func (u *usage) take(info kv.Info, most, n int64) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !info.Now.Equal(u.asked) {
+		u.asked, u.written = info.Now, 0
 	}
-	if most > 0 && info.Bytes+r.written+n+overhead > most {
-		return full("they take %d MiB, and %d MiB of the bucket %s are for them", (info.Bytes+r.written)>>20, most>>20, ItemBucket)
+	if most > 0 && info.Bytes+u.written+n+overhead > most {
+		return full("they take %d MiB, and %d MiB of the bucket %s are for them", (info.Bytes+u.written)>>20, most>>20, ItemBucket)
 	}
-	r.written += n + overhead
+	u.written += n + overhead
 	return nil
 }

@@ -57,7 +57,7 @@ func FuzzItem(f *testing.F) {
 		if e := x.put(it); e == nil || x.get(key) != e || e.fits("", false) != (e.match == nil) {
 			t.Errorf("%+v", e)
 		}
-		if x.end(key, 2, false); x.get(key) != nil || len(x.lines) != 0 {
+		if x.end(key, 2, false); x.get(key) != nil || len(x.lists) != 0 {
 			t.Error("it is still there")
 		}
 		if markKey(key) == "" {

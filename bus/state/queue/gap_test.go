@@ -70,7 +70,7 @@ func openVia(t *testing.T, c *cable) *queue.Queue {
 	return q
 }
 
-func TestWhoWasCutOffForLongDoesNotDeliverWhatEndedMeanwhile(t *testing.T) {
+func TestABrokerThatWasCutOffDoesNotDeliverEndedItems(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, c := open(t, s, queue.Options{}), &cable{s: s}
 		far := openVia(t, c)
@@ -110,7 +110,7 @@ func deleteBucket(t *testing.T, s *server.Server, name string) {
 	}
 }
 
-func TestAQueueWhoseItemsWereMadeAnewIsNotReady(t *testing.T) {
+func TestAQueueWhoseBucketWasRecreatedIsNotReady(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		for n := range uint64(10) {

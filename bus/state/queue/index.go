@@ -11,16 +11,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// What of the texts is kept in memory: short ones, up to so much in all. The
-// others are read from the leader when they go out.
+// Short texts are kept in memory, up to heldBytes in all. Others are read from the leader at their delivery.
 const (
 	heldContent = 4 << 10
 	heldBytes   = 128 << 20
-	// mostPatterns bounds the matchers that are kept compiled.
+	// mostPatterns bounds the compiled matchers.
 	mostPatterns = 1000
 )
 
-// A scopeKind is for how many an item is.
+// A scopeKind tells for which agents an item is.
 type scopeKind uint8
 
 const (
@@ -31,11 +30,11 @@ const (
 
 // An entry is an item in the mirror. It never changes.
 type entry struct {
-	// item is the item, without its texts where they are not held.
+	// item is the item, without its texts if they are not held.
 	item schema.Item
-	// match picks tools; nil: there is nothing to pick by.
+	// match matches tools; nil: no matcher.
 	match *match.Matcher
-	// size is the length of its texts, and held says that they are here.
+	// size is the length of its texts, and held whether they are in memory.
 	size int
 	held bool
 	kind scopeKind
@@ -43,44 +42,43 @@ type entry struct {
 
 func (e *entry) seq() uint64 { return e.item.Sequence }
 
-// scope is the first token of the item's key.
+// scope returns the first token of the item's key.
 func (e *entry) scope() string { return e.item.Key[:strings.IndexByte(e.item.Key, '.')] }
 
-// fits reports whether the item may go out after a call of the tool, which is
-// empty at moments without one; any: at any moment.
+// fits reports whether the item may be delivered after a call of the tool, which is empty at events without a tool;
+// any: at each event.
 func (e *entry) fits(tool string, any bool) bool { return any || fits(e.match, tool) }
 
-// fits reports whether what is picked by m, nil by nothing, may go out after a call of
-// the tool.
+// fits reports whether a matcher, nil for none, allows a delivery after a call of the tool.
 func fits(m *match.Matcher, tool string) bool { return m == nil || tool != "" && m.Match(tool) }
 
-// over reports whether it waited for too long at that time of the server's.
+// over reports whether the item has expired at that server time.
 func (e *entry) over(now time.Time) bool {
 	return e.item.Expiry > 0 && now.Sub(e.item.Accepted) >= time.Duration(e.item.Expiry)
 }
 
-// deadline is when it has waited for too long; only items with an expiry have one.
+// deadline returns when the item expires. Only items with an expiry have one.
 func (e *entry) deadline() time.Time { return e.item.Accepted.Add(time.Duration(e.item.Expiry)) }
 
-// A line is what waits for one agent, one session, or all, in order.
-type line struct {
+// An itemList is the list of waiting items of one agent, one session, or all agents, in order.
+type itemList struct {
 	items []*entry
-	// matches counts the items by what picks their tools. There are few of those, however
-	// many items wait: who calls another tool need not look at each.
+	// matches counts the items by matcher. There are few matchers, so a tool that none of them matches
+	// is noticed without a look at each item.
 	matches map[*match.Matcher]int
 	// coming counts items that are being written.
 	coming int
 }
 
-// add puts an item in its place.
-func (l *line) add(e *entry) {
+// add inserts an item.
+func (l *itemList) add(e *entry) {
 	i, _ := l.find(e.seq())
 	l.items = slices.Insert(l.items, i, e)
 	l.matches[e.match]++
 }
 
-// remove takes an item out, if it is there.
-func (l *line) remove(e *entry) {
+// remove removes an item, if it is there.
+func (l *itemList) remove(e *entry) {
 	i, found := l.find(e.seq())
 	if !found {
 		return
@@ -91,8 +89,8 @@ func (l *line) remove(e *entry) {
 	}
 }
 
-// fits reports whether an item of the line may go out after a call of the tool.
-func (l *line) fits(tool string) bool {
+// fits reports whether an item of the list may be delivered after a call of the tool.
+func (l *itemList) fits(tool string) bool {
 	for m := range l.matches {
 		if fits(m, tool) {
 			return true
@@ -101,48 +99,47 @@ func (l *line) fits(tool string) bool {
 	return false
 }
 
-// find is where the item with the sequence is, or would be.
-func (l *line) find(seq uint64) (int, bool) {
+// find returns the index of the item with the sequence, or where to insert it.
+func (l *itemList) find(seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(l.items, seq, func(e *entry, seq uint64) int { return cmp.Compare(e.seq(), seq) })
 }
 
 // An index is the mirror of the items.
 type index struct {
-	mu sync.RWMutex // guards what follows; held for short moments only
-	// position is up to which revision everything is in the index, and newest the
-	// newest item's sequence.
+	mu sync.RWMutex // guards the following fields
+	// position is the revision up to which the index is complete, newest the newest item's sequence.
 	position, newest uint64
-	lines            map[string]*line
+	lists            map[string]*itemList
 	bySeq            map[uint64]*entry
 	byKey            map[string]*entry
-	// ended are the revisions of ends that are known here before the mirror tells
-	// of them, by their keys, and leaving are these items' sequences.
+	// ended are the revisions of ends that the mirror has not applied yet, by key, and leaving the
+	// sequences of their items.
 	ended   map[string]uint64
 	leaving map[uint64]string
-	// doubts are the sequences of items that may have ended without a word.
+	// doubts are the sequences of items that may have ended unnoticed.
 	doubts  map[uint64]bool
 	sources map[string]int
 	authors map[string]load
 	held    int
 	coming  int
 	soon    deadlines
-	// patterns are the matchers that are in use.
+	// patterns are the compiled matchers.
 	patterns map[string]*match.Matcher
 }
 
 func newIndex() *index {
 	return &index{
-		lines: make(map[string]*line), bySeq: make(map[uint64]*entry), byKey: make(map[string]*entry),
+		lists: make(map[string]*itemList), bySeq: make(map[uint64]*entry), byKey: make(map[string]*entry),
 		ended: make(map[string]uint64), leaving: make(map[uint64]string), doubts: make(map[uint64]bool),
 		sources: make(map[string]int), authors: make(map[string]load), patterns: make(map[string]*match.Matcher),
 	}
 }
 
-// put adds an item, unless it is there, or known to have ended.
+// put adds an item, unless it is there or has ended.
 func (x *index) put(it *schema.Item) *entry {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	// What the mirror told of before may have ended since.
+	// An item that the mirror has applied before may have ended since.
 	if it.Sequence <= x.position || x.ended[it.Key] > it.Sequence || x.bySeq[it.Sequence] != nil {
 		return nil
 	}
@@ -150,10 +147,10 @@ func (x *index) put(it *schema.Item) *entry {
 		if old.seq() > it.Sequence {
 			return nil
 		}
-		x.remove(old) // somebody wrote over it
+		x.remove(old) // the key was overwritten
 	}
 	e := x.entry(it)
-	x.line(e.scope()).add(e)
+	x.list(e.scope()).add(e)
 	x.bySeq[e.seq()], x.byKey[it.Key] = e, e
 	x.sources[it.Source]++
 	x.charge(it.Author, 1, e.weight())
@@ -164,7 +161,7 @@ func (x *index) put(it *schema.Item) *entry {
 	return e
 }
 
-// entry makes one. The caller holds the lock.
+// entry makes an entry. The caller holds the lock.
 func (x *index) entry(it *schema.Item) *entry {
 	e := &entry{item: *it, size: textSize(it), match: x.matcher(it.Matcher)}
 	switch {
@@ -181,8 +178,7 @@ func (x *index) entry(it *schema.Item) *entry {
 	return e
 }
 
-// matcher compiles a pattern, or returns nil where everything fits. One that can
-// not be compiled fits nothing.
+// matcher compiles a pattern, nil for an empty one. An invalid pattern matches nothing.
 func (x *index) matcher(pattern string) *match.Matcher {
 	if pattern == "" {
 		return nil
@@ -201,7 +197,7 @@ func (x *index) matcher(pattern string) *match.Matcher {
 	return m
 }
 
-// textSize is the length of an item's texts.
+// textSize returns the length of an item's texts.
 func textSize(it *schema.Item) int {
 	n := len(it.Content)
 	if s := it.Subagent; s != nil {
@@ -213,7 +209,7 @@ func textSize(it *schema.Item) int {
 	return n
 }
 
-// withoutTexts is the item without what textSize counts.
+// withoutTexts returns the item without the texts that textSize counts.
 func withoutTexts(it *schema.Item) schema.Item {
 	n := *it
 	n.Content = ""
@@ -230,17 +226,16 @@ func withoutTexts(it *schema.Item) schema.Item {
 	return n
 }
 
-func (x *index) line(scope string) *line {
-	l := x.lines[scope]
+func (x *index) list(scope string) *itemList {
+	l := x.lists[scope]
 	if l == nil {
-		l = &line{matches: make(map[*match.Matcher]int)}
-		x.lines[scope] = l
+		l = &itemList{matches: make(map[*match.Matcher]int)}
+		x.lists[scope] = l
 	}
 	return l
 }
 
-// end removes an item whose key ended at the revision. ahead: the mirror has not
-// told of it yet.
+// end removes an item whose key ended at the revision. ahead: the mirror has not applied that yet.
 func (x *index) end(key string, revision uint64, ahead bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -256,12 +251,12 @@ func (x *index) end(key string, revision uint64, ahead bool) {
 	}
 }
 
-// remove takes an item out. The caller holds the lock.
+// remove removes an item. The caller holds the lock.
 func (x *index) remove(e *entry) {
 	scope := e.scope()
-	l := x.lines[scope]
+	l := x.lists[scope]
 	l.remove(e)
-	x.sweepLine(scope, l)
+	x.dropEmpty(scope, l)
 	delete(x.bySeq, e.seq())
 	delete(x.doubts, e.seq())
 	delete(x.byKey, e.item.Key)
@@ -274,14 +269,14 @@ func (x *index) remove(e *entry) {
 	}
 }
 
-// sweepLine forgets a line that nobody waits in.
-func (x *index) sweepLine(scope string, l *line) {
+// dropEmpty deletes an empty list.
+func (x *index) dropEmpty(scope string, l *itemList) {
 	if len(l.items) == 0 && l.coming == 0 {
-		delete(x.lines, scope)
+		delete(x.lists, scope)
 	}
 }
 
-// advance notes that the mirror told of everything up to the revision.
+// advance records that the mirror has applied everything up to the revision.
 func (x *index) advance(revision uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -301,7 +296,7 @@ func (x *index) advance(revision uint64) {
 	}
 }
 
-// size is how many items are known.
+// size returns the number of known items.
 func (x *index) size() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -315,7 +310,7 @@ func (x *index) get(key string) *entry {
 	return x.byKey[key]
 }
 
-// last is the sequence of the newest that is known.
+// last returns the sequence of the newest known item.
 func (x *index) last() uint64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

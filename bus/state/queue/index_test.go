@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestTheIndexBelievesWhatIsNewest(t *testing.T) {
+func TestTheIndexKeepsTheNewestRevision(t *testing.T) {
 	it := &schema.Item{Key: "a-a.p.1", Sequence: 3, Source: "x"}
 	x := newIndex()
 	x.advance(5)
@@ -29,12 +29,12 @@ func TestTheIndexBelievesWhatIsNewest(t *testing.T) {
 		x.advance(revision)
 	}
 	v = x.view(scopes{own: "a-a"}, &cursor{DoneAbove: []uint64{3, 4}})
-	if _, there := v.there(3); there || len(x.ended)+len(x.leaving)+len(x.lines)+len(x.sources) != 0 {
+	if _, there := v.there(3); there || len(x.ended)+len(x.leaving)+len(x.lists)+len(x.sources) != 0 {
 		t.Errorf("what is gone is kept: %+v", x)
 	}
 }
 
-func TestALineKnowsWhatItsItemsFit(t *testing.T) {
+func TestAnItemListCountsItsMatchers(t *testing.T) {
 	x := newIndex()
 	items := []*schema.Item{
 		{Key: "a-a.p.1", Sequence: 1, Matcher: "X*"}, {Key: "a-a.p.2", Sequence: 2, Matcher: "X*"}, {Key: "a-a.p.3", Sequence: 3},
@@ -42,7 +42,7 @@ func TestALineKnowsWhatItsItemsFit(t *testing.T) {
 	for _, it := range items {
 		x.put(it)
 	}
-	l := x.lines["a-a"]
+	l := x.lists["a-a"]
 	for i, c := range []struct{ other, fitting, none bool }{{true, true, true}, {false, true, false}, {false, true, false}} {
 		if l.fits("Y") != c.other || l.fits("X1") != c.fitting || l.fits("") != c.none {
 			t.Errorf("after %d ends: another tool %v, a fitting one %v, none %v", i, l.fits("Y"), l.fits("X1"), l.fits(""))

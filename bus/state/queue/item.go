@@ -12,22 +12,20 @@ import (
 
 // The sizes of items.
 const (
-	// MaxContent is the longest text that an item may hold; a longer one lies in
-	// the object store.
+	// MaxContent is the longest text in an item, in bytes; a longer one goes into the object store.
 	MaxContent = 256 << 10
 	// MaxValue is the largest item as JSON.
 	MaxValue = 1 << 20
-	// maxSource is the longest word for a source.
+	// maxSource is the longest source.
 	maxSource = 64
 )
 
-// invalid is the error of an item that cannot be accepted.
+// invalid returns the error of an item that cannot be accepted.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// prepare returns the item as it is stored, with its key and its value, or what
-// is wrong with it.
+// prepare returns the item with its key, and its value, or what is wrong with it.
 func prepare(given *schema.Item) (it *schema.Item, value []byte, err error) {
 	own := *given
 	it = &own
@@ -87,7 +85,7 @@ func checkContent(it *schema.Item) error {
 	return nil
 }
 
-// setExpiry sets how long the item may wait where that was not said.
+// setExpiry checks the expiry, and sets its default.
 func setExpiry(it *schema.Item) error {
 	expiry, forMany := time.Duration(it.Expiry), it.Scope.Agent == ""
 	object := it.Object != nil || it.Answer != nil && it.Answer.Snapshot != nil
@@ -104,7 +102,7 @@ func setExpiry(it *schema.Item) error {
 	return nil
 }
 
-// decode reads an item from its bucket.
+// decode decodes an item of the bucket.
 func decode(e kv.Entry) (*schema.Item, error) {
 	it := new(schema.Item)
 	if err := schema.Unmarshal(e.Value, it); err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The first tokens of items' keys, and what the third begins with where it is
-// no number: a name that the producer gave, or one that was made up here and
-// that nobody can repeat.
+// The first tokens of items' keys, and the prefixes of the third one if it is no number: a name of the producer, or a
+// generated name, which is never repeated.
 const (
 	agentScope   = "a-"
 	sessionScope = "s-"
@@ -22,7 +21,7 @@ const (
 	nameless     = "u-"
 )
 
-// scopeToken is the first token of the keys of items for s.
+// scopeToken returns the first token of the keys of items for s.
 func scopeToken(s schema.Scope) (string, error) {
 	switch {
 	case s.Agent != "" && s.Session != "":
@@ -37,8 +36,7 @@ func scopeToken(s schema.Scope) (string, error) {
 	return allScope, nil
 }
 
-// keyOf is the key of an item. One with neither number nor name gets a name
-// that no other has.
+// keyOf returns the key of an item. An item without a number and a name gets a unique name.
 func keyOf(it *schema.Item) (string, error) {
 	scope, err := scopeToken(it.Scope)
 	if err != nil {
@@ -66,7 +64,7 @@ func keyOf(it *schema.Item) (string, error) {
 	return scope + "." + producer + "." + third, nil
 }
 
-// readKey sets what the key says of the item.
+// readKey sets the fields of the item that its key has.
 func readKey(key string, it *schema.Item) error {
 	scope, rest, ok := strings.Cut(key, ".")
 	producer, third, ok2 := strings.Cut(rest, ".")
@@ -115,8 +113,7 @@ func readThird(tok string, it *schema.Item) (err error) {
 	return nil
 }
 
-// markKey is where the mark of the item's producer is kept: beside the agent's
-// cursor, or in three parts, so that no agent's has the same key.
+// markKey returns the key of the mark of the item's producer. It never equals the key of a cursor.
 func markKey(key string) string {
 	scope, rest, _ := strings.Cut(key, ".")
 	producer, _, _ := strings.Cut(rest, ".")

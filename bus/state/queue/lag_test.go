@@ -50,7 +50,7 @@ func silenced(t *testing.T, s *server.Server, bucket string) (q, deaf *queue.Que
 	}
 }
 
-func TestWhatAnotherNodeAcceptedFirstGoesOutFirst(t *testing.T) {
+func TestItemsOfAllNodesAreDeliveredInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, deaf, silence := silenced(t, s, queue.ItemBucket)
 		silence()
@@ -60,7 +60,7 @@ func TestWhatAnotherNodeAcceptedFirstGoesOutFirst(t *testing.T) {
 	})
 }
 
-func TestWhoHeardNothingKnowsAllOnceItAsks(t *testing.T) {
+func TestCurrentCatchesUpWithoutNotifications(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, deaf, silence := silenced(t, s, queue.ItemBucket)
 		silence()
@@ -74,7 +74,7 @@ func TestWhoHeardNothingKnowsAllOnceItAsks(t *testing.T) {
 	})
 }
 
-func TestWhoKnowsLessOfTheItemsDoesNotTakeWhatIsDoneForDue(t *testing.T) {
+func TestANodeWithOldItemsDoesNotDeliverDoneItems(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, deaf, silence := silenced(t, s, queue.ItemBucket)
 		enqueue(t, q, item(1, matcher("Other")))
@@ -91,7 +91,7 @@ func TestWhoKnowsLessOfTheItemsDoesNotTakeWhatIsDoneForDue(t *testing.T) {
 	})
 }
 
-func TestWhoKnowsLessOfTheCursorLosesAndDecidesAnew(t *testing.T) {
+func TestANodeWithAnOldCursorDecidesAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, deaf, silence := silenced(t, s, queue.CursorBucket)
 		q.Seen("a", "s", "")
@@ -115,7 +115,7 @@ func TestWhoKnowsLessOfTheCursorLosesAndDecidesAnew(t *testing.T) {
 	})
 }
 
-func TestASecondAttemptElsewhereGetsTheSameThoughNothingWasHeardThereYet(t *testing.T) {
+func TestASecondAttemptAtAnotherNodeGetsTheSameItems(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		deaf := open(t, s, queue.Options{})
 		deaf.Seen("a", "s", "")

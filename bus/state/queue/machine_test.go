@@ -81,7 +81,7 @@ func (n *node) dieAt(s queue.Step) {
 	n.kill = s
 }
 
-// died reports whether it is dead; if so, it is started anew.
+// died reports whether the node is dead, and restarts it.
 func (n *node) died() bool {
 	n.mu.Lock()
 	dead := n.dead
@@ -190,7 +190,7 @@ func (m *machine) dying(r *rapid.T, n *node, steps ...queue.Step) queue.Step {
 	return at
 }
 
-// after starts a node anew that has died, and reports whether it had.
+// after restarts a dead node, and reports whether it was dead.
 func (m *machine) after(r *rapid.T, n *node) bool {
 	if !n.died() {
 		return false

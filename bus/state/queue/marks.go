@@ -14,18 +14,15 @@ import (
 )
 
 const (
-	// spans is in how many parts a dedup window is divided: what ended in one part
-	// is noted together.
+	// spans is how many parts a dedup window has; ends in one part share an entry.
 	spans = 48
-	// markEvery is how often marks are written. Who stops without a word for longer
-	// than the dedup window has not noted what ended since then.
+	// markEvery is how often marks are written. A process that dies and stays away for longer than the dedup
+	// window loses the marks of the items that ended since the last write.
 	markEvery = 10 * time.Second
 )
 
-// marks are the producers' high-water marks: the highest number that may not be
-// known any more as one of an item that ended. They are written soon after the
-// end and say from when on they hold, so that it does no harm if nobody is there
-// when an end is forgotten.
+// marks are the high-water marks of producers: the highest number of an item whose end may be forgotten. They are written
+// soon after the end, with the time from which they apply, so that no process must run when an end is forgotten.
 type marks struct {
 	window, span time.Duration // the dedup window, and one part of it
 
@@ -33,29 +30,29 @@ type marks struct {
 	all map[string]*mark
 }
 
-// A mark is that of one producer in one scope.
+// A mark is the mark of one producer in one scope.
 type mark struct {
 	high     high
 	revision uint64
-	// ends are the numbers of items that ended lately, the oldest first.
+	// ends are the numbers of recently ended items, oldest first.
 	ends []span
 }
 
-// A high is what is stored of a mark.
+// A high is the stored form of a mark.
 type high struct {
-	// N is the number up to which nothing is accepted any more that is not known.
+	// N is the number up to which only known items are accepted.
 	N uint64 `json:"n,omitzero"`
-	// Then are higher ones that hold later, by the server's clock, soonest first.
-	Then []later `json:"then,omitzero"`
+	// Then are higher numbers that apply later, by the server's clock, soonest first.
+	Then []futureMark `json:"then,omitzero"`
 }
 
-// later is a number and from when on it holds.
-type later struct {
+// A futureMark is a number and the time from which it applies.
+type futureMark struct {
 	N    uint64    `json:"n"`
 	From time.Time `json:"from"`
 }
 
-// at is the number that holds at that time.
+// at returns the number that applies at that time.
 func (h *high) at(now time.Time) uint64 {
 	n := h.N
 	for _, l := range h.Then {
@@ -66,13 +63,13 @@ func (h *high) at(now time.Time) uint64 {
 	return n
 }
 
-// covers reports whether the number holds by that time.
+// covers reports whether the mark will have reached the number then.
 func (h *high) covers(n uint64, by time.Time) bool { return h.at(by) >= n }
 
-// with is the same with what else has to hold, said as shortly as it can be.
-func (h *high) with(now time.Time, more []later) high {
+// with returns the mark with additional numbers, in its shortest form.
+func (h *high) with(now time.Time, more []futureMark) high {
 	all := slices.Concat(h.Then, more)
-	slices.SortFunc(all, func(a, b later) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(b.N, a.N)) })
+	slices.SortFunc(all, func(a, b futureMark) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(b.N, a.N)) })
 	next := high{N: h.at(now)}
 	top := next.N
 	for _, l := range all {
@@ -103,7 +100,7 @@ func (m *marks) get(key string) *mark {
 	return k
 }
 
-// of is the mark that holds now, by the server's clock, for the item with the key.
+// of returns the mark that applies now, by the server's clock, to the item with the key.
 func (m *marks) of(itemKey string, now time.Time) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +110,7 @@ func (m *marks) of(itemKey string, now time.Time) uint64 {
 	return 0
 }
 
-// ended notes that the item with the key ended at that time of the server's.
+// ended records that the item with the key ended at that server time.
 func (m *marks) ended(itemKey string, at time.Time) {
 	n, err := strconv.ParseUint(itemKey[strings.LastIndexByte(itemKey, '.')+1:], 10, 64)
 	if err != nil || strings.Count(itemKey, ".") != 2 {
@@ -129,7 +126,7 @@ func (m *marks) ended(itemKey string, at time.Time) {
 	k.ends = append(k.ends, span{from: at, highest: n})
 }
 
-// take keeps a revision of a mark that the bucket told of.
+// take stores a revision of a mark from the bucket.
 func (m *marks) take(e kv.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -138,7 +135,7 @@ func (m *marks) take(e kv.Entry) {
 	}
 }
 
-// replace keeps what the leader says of a mark.
+// replace stores the leader's revision of a mark.
 func (m *marks) replace(e kv.Entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,37 +144,37 @@ func (m *marks) replace(e kv.Entry) {
 	}
 }
 
-// set keeps a revision. The caller holds the lock.
+// set stores a revision. The caller holds the lock.
 func (m *marks) set(e kv.Entry) {
 	k := m.get(e.Key)
 	k.revision, k.high = e.Revision, high{}
 	if e.Kind == kv.Put && e.Revision > 0 {
-		_ = schema.Unmarshal(e.Value, &k.high) // one that cannot be read says nothing
+		_ = schema.Unmarshal(e.Value, &k.high) // an undecodable one stays zero
 	} else if len(k.ends) == 0 {
 		delete(m.all, e.Key)
 	}
 }
 
-// A raise is a mark that is to be written.
+// A raise is a mark to write.
 type raise struct {
 	key     string
 	to      high
 	current uint64
 }
 
-// raises are the marks that do not say yet all that ended.
+// raises returns the marks that do not cover all ended items yet.
 func (m *marks) raises(now time.Time) (all []raise) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for key, k := range m.all {
-		var more []later
+		var more []futureMark
 		k.ends = slices.DeleteFunc(k.ends, func(s span) bool {
 			by := s.from.Add(m.window)
 			covered := k.high.covers(s.highest, by)
 			if !covered {
-				more = append(more, later{N: s.highest, From: by})
+				more = append(more, futureMark{N: s.highest, From: by})
 			}
-			return covered && now.Sub(s.from) >= m.span // what ends until then is noted with it
+			return covered && now.Sub(s.from) >= m.span // later ends in this part share the entry
 		})
 		switch {
 		case len(more) > 0:
@@ -189,14 +186,14 @@ func (m *marks) raises(now time.Time) (all []raise) {
 	return all
 }
 
-// sweepMarks writes the marks of what ended.
+// sweepMarks writes the marks of ended items.
 func (q *Queue) sweepMarks() {
 	now := q.clock.Now()
 	if now.Sub(q.marked) < markEvery {
 		return
 	}
 	q.marked = now
-	q.sayKept()
+	q.logRememberFor()
 	if err := q.raiseAll(q.life, now); err != nil && q.life.Err() == nil {
 		q.log.Info("cannot write the mark of a producer; the broker tries again", "error", err)
 		q.marked = time.Time{}
@@ -212,7 +209,7 @@ func (q *Queue) raiseAll(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// raise writes one mark, unless somebody did.
+// raise writes one mark, unless another process was faster.
 func (q *Queue) raise(ctx context.Context, r raise) error {
 	ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
 	defer cancel()
@@ -225,7 +222,7 @@ func (q *Queue) raise(ctx context.Context, r raise) error {
 		e, err := q.cursors.Last(ctx, r.key)
 		if err == nil {
 			e.Key = r.key
-			q.marks.replace(e) // and if that is too low, again with the next sweep
+			q.marks.replace(e) // if it is too low, the next sweep raises it
 		}
 		return err
 	}

@@ -19,17 +19,17 @@ import (
 const (
 	itemBytes, leastItemBytes     = 1 << 30, 32 << 20
 	cursorBytes, leastCursorBytes = 256 << 20, 16 << 20
-	// cursorsFor is how long a cursor, or a mark, is kept that nobody writes, and
-	// freshFor how old it may be when its agent is seen: no item for many lives as long.
+	// cursorsFor is how long a cursor or a mark lives without a write, and freshFor how old a cursor may be
+	// when its agent is seen. No item for several agents lives as long.
 	cursorsFor = 30 * 24 * time.Hour
 	freshFor   = 7 * 24 * time.Hour
-	// lapsedFor is how long it shows that a key lapsed, madeUpFor how long that an
-	// item ended whose name was made up, so that nobody can repeat it.
+	// lapsedFor is the TTL of markers of lapsed keys, madeUpFor that of the ends of items with generated
+	// names, which are never repeated.
 	lapsedFor = 2 * time.Second
 	madeUpFor = time.Minute
-	// missedAfter is after what time without news an item may have ended unheard.
+	// missedAfter is the time without news after which an item may have ended unnoticed.
 	missedAfter = madeUpFor / 2
-	// behindFor is how long the mirrors may be behind before they are not ready.
+	// behindFor is how long the mirrors may be behind before the queue is not ready.
 	behindFor = 10 * time.Second
 )
 
@@ -38,29 +38,28 @@ type Queue struct {
 	o       Options
 	watch   Watch
 	log     *slog.Logger
-	id      string // this handle's, in what it writes
+	id      string // of this handle, in its writes
 	items   follower
 	cursors follower
 	clock   *kv.Clock
 	index   *index
 	agents  *agents
 	marks   *marks
-	room    room
+	usage   usage
 
-	// seen are the agents whose cursors are to be written because they were seen,
-	// ending those that may have items to be ended.
+	// seen are agents whose cursors must be written because they were seen, ending those that may have
+	// finished items.
 	seen, ending chan *agent
 	givings      chan giving
 	suspects     suspects
-	// marked is when the marks were looked at last; only the sweep does.
+	// marked is when the marks were written last; only the sweep uses it.
 	marked time.Time
-	// saidKept is for how long ends are remembered, as was said last; only the sweep
-	// looks.
-	saidKept time.Duration
-	stop     context.CancelCauseFunc
-	life     context.Context //nolint:containedctx // what runs in the background lives as long as the queue
-	work     sync.WaitGroup
-	closed   atomic.Bool
+	// loggedFor is the last logged time for which ends are remembered; only the sweep uses it.
+	loggedFor time.Duration
+	stop      context.CancelCauseFunc
+	life      context.Context //nolint:containedctx // what runs in the background lives as long as the queue
+	work      sync.WaitGroup
+	closed    atomic.Bool
 }
 
 // A follower is a bucket and its mirror.
@@ -71,8 +70,7 @@ type follower struct {
 
 var errClosed = errors.New("the queue was closed")
 
-// Open makes the buckets, or opens those that are there, loads the mirror and
-// keeps it until [Queue.Close]. It returns when the mirror has caught up.
+// Open creates or opens the buckets, and follows them until [Queue.Close]. It returns when the mirrors have caught up.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -114,7 +112,7 @@ func (q *Queue) open(ctx context.Context, js jetstream.JetStream) (err error) {
 	if err != nil {
 		return err
 	}
-	// The cursors first: what they say of items that are not known yet is no harm.
+	// The cursors first: they may have items that are not known yet.
 	if q.cursors.mirror, err = q.cursors.Follow(ctx, kv.MirrorOptions{Apply: q.applyCursor, Clock: q.clock, Logger: q.log}); err != nil {
 		return err
 	}
@@ -127,7 +125,7 @@ func (q *Queue) open(ctx context.Context, js jetstream.JetStream) (err error) {
 	return q.rewind(ctx)
 }
 
-// complete sets what was not said.
+// complete sets the defaults.
 func (o *Options) complete() error {
 	if o.Dedup == 0 {
 		o.Dedup = DefaultDedup
@@ -151,16 +149,16 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Unstored returns why nothing was stored of what was written last; nil: it was.
+// Unstored returns the error of the last write; nil: it succeeded.
 func (q *Queue) Unstored() error { return errors.Join(q.items.Unstored(), q.cursors.Unstored()) }
 
-// Anew forgets that: the server was mended.
-func (q *Queue) Anew() {
-	q.items.Anew()
-	q.cursors.Anew()
+// ClearUnstored forgets that error, after the server was restarted.
+func (q *Queue) ClearUnstored() {
+	q.items.ClearUnstored()
+	q.cursors.ClearUnstored()
 }
 
-// Close stops what runs in the background.
+// Close stops the background work.
 func (q *Queue) Close(ctx context.Context) error {
 	if q.closed.Swap(true) {
 		return nil
@@ -182,7 +180,7 @@ func (q *Queue) end() {
 	q.stop(errClosed)
 	q.work.Wait()
 	if q.o.Step == nil && q.items.mirror != nil && q.cursors.mirror != nil {
-		q.sayRest() // a test's process that died says nothing
+		q.sayRest() // not after the simulated death of a test
 	}
 	for _, f := range []follower{q.items, q.cursors} {
 		if f.mirror != nil {
@@ -191,8 +189,7 @@ func (q *Queue) end() {
 	}
 }
 
-// sayRest writes what else is said in the background: who was seen, and what ended,
-// since who stops may do so for long.
+// sayRest writes what is usually written in the background: agents that were seen, and marks.
 func (q *Queue) sayRest() {
 	ctx := context.Background()
 	if err := errors.Join(q.writeUnsaid(ctx), q.raiseAll(ctx, q.clock.Now())); err != nil {
@@ -200,7 +197,7 @@ func (q *Queue) sayRest() {
 	}
 }
 
-// Ready returns nil if the mirror follows the buckets, or what is wrong.
+// Ready returns nil if the mirrors follow the buckets, or what is wrong.
 func (q *Queue) Ready() error {
 	if q.closed.Load() {
 		return errClosed
@@ -213,7 +210,7 @@ func (q *Queue) Ready() error {
 
 func (q *Queue) lag() time.Duration { return max(q.items.mirror.Lag(), q.cursors.mirror.Lag()) }
 
-// applyItem takes over a revision of the items' bucket.
+// applyItem applies a revision of the items' bucket.
 func (q *Queue) applyItem(e kv.Entry) {
 	defer q.index.advance(e.Revision)
 	if e.Kind != kv.Put {
@@ -235,7 +232,7 @@ func (q *Queue) applyItem(e kv.Entry) {
 	}
 }
 
-// applyCursor takes over a revision of the cursors' bucket.
+// applyCursor applies a revision of the cursors' bucket.
 func (q *Queue) applyCursor(e kv.Entry) {
 	if strings.Contains(e.Key, ".") {
 		q.marks.take(e)

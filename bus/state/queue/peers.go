@@ -8,23 +8,21 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxSessions is how many sessions a cursor remembers peers of: those in which
-// something was noted last.
+// maxSessions bounds the sessions whose peers a cursor remembers: those with the latest changes.
 const maxSessions = 16
 
-// memory is what a cursor remembers of other agents: what holds for the agent in
-// every session, and what holds in one only. Releases before wrote what an agent saw
-// without its session; that is not read, see [cursor.peersIn].
+// memory is what a cursor has about other agents: what applies to all sessions, and what applies to one. Earlier releases
+// wrote what an agent saw without its session, which is ignored: see [cursor.peersIn].
 type memory struct {
 	Round      uint64 `json:"round,omitzero"`
 	Updates    int    `json:"updates,omitzero"`
 	VoteOnly   bool   `json:"vote_only,omitzero"`
 	Checkpoint uint64 `json:"checkpoint,omitzero"`
-	// Sessions are in the order in which something was noted, newest last.
+	// Sessions are in the order of their last change, newest last.
 	Sessions []sessionMemory `json:"sessions,omitzero"`
 }
 
-// sessionMemory is the part that holds in one session.
+// sessionMemory is the part for one session.
 type sessionMemory struct {
 	Session    string            `json:"session"`
 	Seen       map[string]string `json:"seen,omitzero"`
@@ -33,8 +31,8 @@ type sessionMemory struct {
 	Checked    int               `json:"checked,omitzero"`
 }
 
-// peers is what the agent knows of others in a session; false: nothing was noted
-// in that session. The caller may change it.
+// peers returns what the agent knows about others in a session; false: nothing was noted in it. The caller may change the
+// result.
 func (m *memory) peers(session string) (schema.Peers, bool) {
 	p := schema.Peers{Round: m.Round, Updates: m.Updates, VoteOnly: m.VoteOnly, Checkpoint: m.Checkpoint}
 	i := m.find(session)
@@ -51,8 +49,7 @@ func (m *memory) find(session string) int {
 	return slices.IndexFunc(m.Sessions, func(s sessionMemory) bool { return s.Session == session })
 }
 
-// note takes over what the agent knows in a session. Without a session it takes over
-// what holds in all of them.
+// note stores what the agent knows in a session; without a session, what applies to all.
 func (m *memory) note(session string, p *schema.Peers) {
 	m.Round, m.Updates, m.VoteOnly = p.Round, p.Updates, p.VoteOnly
 	if session == "" {
@@ -74,9 +71,8 @@ func (m *memory) note(session string, p *schema.Peers) {
 	m.Sessions = m.Sessions[max(0, len(m.Sessions)-maxSessions):]
 }
 
-// without is what was known in a session before the oldest of some leases of it, without
-// the updates that their events counted. What holds for the agent in every session stays
-// otherwise as it is: events of other sessions may have changed it since.
+// without returns what was known in a session before the oldest of some of its leases, without the updates that their events
+// counted. Other state that applies to all sessions stays, because events of other sessions may have changed it since.
 func (m *memory) without(leases ...*lease) schema.Peers {
 	p := leases[0].Peers.Clone()
 	p.Round, p.Updates, p.VoteOnly = m.Round, m.Updates, m.VoteOnly
@@ -88,7 +84,7 @@ func (m *memory) without(leases ...*lease) schema.Peers {
 	return p
 }
 
-// rewind forgets what is beyond the last sequence.
+// rewind removes everything after the last sequence.
 func (m *memory) rewind(last uint64) {
 	m.Checkpoint = min(m.Checkpoint, last)
 	for i := range m.Sessions {
@@ -98,13 +94,12 @@ func (m *memory) rewind(last uint64) {
 
 func (m *memory) clone() memory {
 	n := *m
-	n.Sessions = slices.Clone(m.Sessions) // its maps are replaced, never changed
+	n.Sessions = slices.Clone(m.Sessions) // the maps in it are replaced, never changed
 	return n
 }
 
-// peersIn is what the agent called name knows of others in a session. Where nothing is
-// noted, which is so after an update from a release that noted no sessions and for
-// sessions beyond [maxSessions], the session's own items tell what the agent has seen.
+// peersIn returns what the agent called name knows about others in a session. If nothing is noted, as after an update from an
+// earlier release and for sessions beyond [maxSessions], the session's items show what the agent has seen.
 func (c *cursor) peersIn(session, name string, v *view) schema.Peers {
 	p, noted := c.Peers.peers(session)
 	if noted {
@@ -122,7 +117,7 @@ func (c *cursor) peersIn(session, name string, v *view) schema.Peers {
 	return p
 }
 
-// samePeers reports whether both say the same.
+// samePeers reports whether both are equal.
 func samePeers(a, b schema.Peers) bool {
 	if len(a.Seen) == 0 && len(b.Seen) == 0 {
 		a.Seen, b.Seen = nil, nil

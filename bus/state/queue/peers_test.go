@@ -55,7 +55,7 @@ func labels(seen map[string]string) string {
 	return strings.Join(all, " ")
 }
 
-func TestWhatWasSeenInOneSessionIsNotSeenInAnother(t *testing.T) {
+func TestSeenAnswersAreRememberedPerSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, answer("s1", "agent1", 1))
@@ -108,7 +108,7 @@ func TestANoteInASessionIsOfThatSession(t *testing.T) {
 
 // An answer whose lease ended comes again as if it had not been seen, and what was seen
 // in another session after it went out stays seen.
-func TestALeaseThatEndsTakesBackOnlyWhatItsSessionSaw(t *testing.T) {
+func TestTheEndOfALeaseRestoresOnlyThePeersOfItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, answer("s1", "agent1", 1))

@@ -8,9 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Current returns when all is known here that was stored anywhere when it was called:
-// what is accepted elsewhere is heard of a moment later, and seconds later where a leader
-// leaves.
+// Current returns when the mirrors have applied everything that was stored before the call. Usually that is a moment later,
+// and seconds later during a change of the leader.
 func (q *Queue) Current(ctx context.Context) error {
 	for _, f := range []follower{q.items, q.cursors} {
 		info, err := f.Info(ctx)
@@ -24,7 +23,7 @@ func (q *Queue) Current(ctx context.Context) error {
 	return nil
 }
 
-// Pending lists what waits, for one agent and all it is part of, or altogether.
+// Pending lists the waiting items for one agent, including those of its session and for all agents, or all items.
 func (q *Queue) Pending(agent string, limit int) schema.PendingAnswer {
 	var answer schema.PendingAnswer
 	now := q.clock.Now()
@@ -44,7 +43,7 @@ func (q *Queue) Pending(agent string, limit int) schema.PendingAnswer {
 	return answer
 }
 
-// waitingFor are the items that may wait for the agent, or all, in order.
+// waitingFor returns the items that may wait for the agent, or all items, in order.
 func (q *Queue) waitingFor(agent string) []*entry {
 	if agent == "" {
 		return q.index.snapshot()
@@ -60,8 +59,7 @@ func (q *Queue) waitingFor(agent string) []*entry {
 	return q.index.view(who, new(cursor)).merged()
 }
 
-// pendingItem describes an item; waits: somebody is still to get it, or the agent,
-// if it is named.
+// pendingItem describes an item; waits: an agent, or the named one, has not received it yet.
 func (q *Queue) pendingItem(e *entry, agent string, now time.Time) (p schema.PendingItem, waits bool) {
 	it := &e.item
 	p = schema.PendingItem{
@@ -91,7 +89,7 @@ func (q *Queue) pendingItem(e *entry, agent string, now time.Time) (p schema.Pen
 	return p, c.meant(e, agent)
 }
 
-// Names reports whether an item that is there for the agent names the object.
+// Names reports whether a waiting item for the agent names the object.
 func (q *Queue) Names(agent, session, digest string) bool {
 	a, err := q.agents.get(agent)
 	if err != nil {
@@ -105,9 +103,9 @@ func (q *Queue) Names(agent, session, digest string) bool {
 	})
 }
 
-// Stats are for metrics.
+// Stats returns figures for metrics.
 func (q *Queue) Stats() Stats {
-	s := Stats{Pending: q.index.bySource(), Lag: q.lag(), Remembered: q.kept()}
+	s := Stats{Pending: q.index.bySource(), Lag: q.lag(), Remembered: q.rememberFor()}
 	if at := q.index.oldest(); !at.IsZero() {
 		s.Oldest = q.clock.Age(at)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestOfManyWhoClaimNoneGetsWhatAnotherGot has 64 events of one agent claim at
+// TestConcurrentClaimsNeverGetTheSameItem has 64 events of one agent claim at
 // the same time, through four processes, while items come in.
-func TestOfManyWhoClaimNoneGetsWhatAnotherGot(t *testing.T) {
+func TestConcurrentClaimsNeverGetTheSameItem(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		const sources, each, racers = 8, 25, 64
 		var nodes []*queue.Queue

@@ -13,7 +13,7 @@ import (
 
 // What a drain holds for a tool that is not called yet holds up no later item, as it
 // would not in the queue.
-func TestADrainPassesWhatWaitsForItsTool(t *testing.T) {
+func TestADrainSkipsItemsThatWaitForTheirTool(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, matcher("Other")))
@@ -40,7 +40,7 @@ func TestALeaseThatIsReleasedEnds(t *testing.T) {
 		if err := q.Release(t.Context(), "a", []string{"e1", "e9"}); err != nil {
 			t.Fatal(err)
 		}
-		takes(t, claim(t, q, "e1"), "text 1") // as long as nobody else has it
+		takes(t, claim(t, q, "e1"), "text 1") // while it is leased to this event
 		if err := other.Release(t.Context(), "a", []string{"e1"}); err != nil {
 			t.Fatal(err)
 		}

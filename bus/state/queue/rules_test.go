@@ -68,7 +68,7 @@ func session(name string) func(*queue.Claim) { return func(c *queue.Claim) { c.S
 
 func anyTool(c *queue.Claim) { c.Any = true }
 
-func TestAnOpenLeaseHoldsBackItsSourceOnly(t *testing.T) {
+func TestAnOpenLeaseBlocksOnlyItsSource(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1))
@@ -81,7 +81,7 @@ func TestAnOpenLeaseHoldsBackItsSourceOnly(t *testing.T) {
 	})
 }
 
-func TestWhatDoesNotFitHoldsNothingBack(t *testing.T) {
+func TestAnItemForAnotherToolBlocksNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, matcher("Write|Edit*")))
@@ -96,7 +96,7 @@ func TestWhatDoesNotFitHoldsNothingBack(t *testing.T) {
 	})
 }
 
-func TestWhatWasNotAcknowledgedGoesOutAgainInOrder(t *testing.T) {
+func TestUnacknowledgedItemsAreDeliveredAgainInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		var d diary
 		q := open(t, s, queue.Options{Watch: d.watch()})
@@ -163,7 +163,7 @@ func TestTheSameEventRenewsItsLease(t *testing.T) {
 		<-time.After(queue.LeaseFor - time.Second)
 		takes(t, claim(t, q, "e2"))
 		<-time.After(time.Second)
-		takes(t, claim(t, q, "e1"), "text 1") // nobody else took it
+		takes(t, claim(t, q, "e1"), "text 1") // it was not leased
 		takes(t, claim(t, q, "e2"))
 	})
 }
@@ -179,7 +179,7 @@ func revisions(t *testing.T, s *server.Server) uint64 {
 	return st.CachedInfo().State.LastSeq
 }
 
-func TestAClaimIsOneWriteWhateverItTakesAndAcknowledges(t *testing.T) {
+func TestAClaimWithAcknowledgementsIsOneWrite(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		q.Seen("a", "s", "")
@@ -248,7 +248,7 @@ func TestABroadcastIsStoredOnceAndReachesThoseKnownThen(t *testing.T) {
 		ack(t, q, "e1")
 		takes(t, claim(t, other, "e4"))
 		if q.Due("a", "s", "") || other.Due("c", "other", "") != true {
-			t.Error("who has got all is due for more, or a late one for nothing")
+			t.Error("an agent without waiting items is due, or a late one is not")
 		}
 		p := q.Pending("", 0)
 		if len(p.Items) != 4 || p.Items[0].Delivered != 1 {
@@ -257,7 +257,7 @@ func TestABroadcastIsStoredOnceAndReachesThoseKnownThen(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatIsForOneAgentMakesTheOldest(t *testing.T) {
+func TestTheOldestItemIsOneForASingleAgent(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, forAll))
@@ -334,7 +334,7 @@ func TestAnItemExpiresButNotWhileItIsLeased(t *testing.T) {
 	})
 }
 
-func TestWhatIsForManyExpiresByDefault(t *testing.T) {
+func TestItemsForSeveralAgentsExpireByDefault(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q := open(t, s, queue.Options{})
 		enqueue(t, q, item(1, forSession))
@@ -408,7 +408,7 @@ func seeing(c *queue.Claim) {
 	}
 }
 
-func TestWhatIsRememberedOfPeersEndsWithItsLease(t *testing.T) {
+func TestKnowledgeAboutPeersEndsWithItsLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		seen := func(p schema.Peers) string { return fmt.Sprint(p.Seen["agent2"], " ", p.VoteOnly) }
@@ -461,7 +461,7 @@ func TestFinishIsCalledUntilItWorksAndThenTheItemGoes(t *testing.T) {
 	})
 }
 
-func TestWhoAcceptedShowsItAtOnceOthersSoon(t *testing.T) {
+func TestTheAcceptingNodeListsAnItemAtOnceAndOthersSoon(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, other := open(t, s, queue.Options{}), open(t, s, queue.Options{})
 		for n := range uint64(50) {

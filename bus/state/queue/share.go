@@ -5,15 +5,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What waits takes room of three bounds: of its scope, of all items together, and of the
-// bucket. Agents that put items into the queue themselves may use those up to a reserve,
-// and each of them only its allowance. Of the reserve operators leave a fifth to the
-// warnings of rounds, which no bound but the bucket's own refuses.
+// Waiting items count against three limits: of their scope, of all items, and of the bucket. Items with an author, which
+// agents send themselves, leave a reserve free, and each author has an allowance. Operators leave a fifth of the reserve to
+// the warnings of rounds, which only the limit of the bucket rejects.
 
-// operatorsLeave is which part of the reserve is left to rounds.
+// operatorsLeave is the divisor of the reserve that is left to rounds.
 const operatorsLeave = 5
 
-// share is how many percent of a bound an item may fill.
+// share returns the percentage of a limit that an item may use.
 func (o *Options) share(it *schema.Item) int {
 	switch {
 	case it.TimeLimit != nil:
@@ -24,16 +23,16 @@ func (o *Options) share(it *schema.Item) int {
 	return 100 - o.Reserve/operatorsLeave
 }
 
-// A load is what waits of one author: how many items, and their bytes.
+// A load is the number of an author's waiting items, and their bytes.
 type load struct {
 	items int
 	bytes int64
 }
 
-// weight is what the item counts against its author's allowance.
+// weight returns the bytes of the item in its author's allowance.
 func (e *entry) weight() int64 { return weightOf(&e.item, e.size) }
 
-// weightOf is that of an item whose texts have so many bytes.
+// weightOf returns the bytes of an item with texts of so many bytes.
 func weightOf(it *schema.Item, texts int) int64 {
 	n := int64(len(it.Key) + texts + overhead)
 	if it.Object != nil {
@@ -42,7 +41,7 @@ func weightOf(it *schema.Item, texts int) int64 {
 	return n
 }
 
-// charge counts items of an author, or takes them back. The caller holds the lock.
+// charge adds items to an author's load, or removes them. The caller holds the lock.
 func (x *index) charge(author string, items int, bytes int64) {
 	if author == "" {
 		return
@@ -56,8 +55,8 @@ func (x *index) charge(author string, items int, bytes int64) {
 	x.authors[author] = l
 }
 
-// reserve makes room for an item that is about to be written, if there is any;
-// whoever has written it, or could not, calls release.
+// reserve reserves space for an item that is about to be written. The caller must call release after the write, also if it
+// failed.
 func (x *index) reserve(scope string, it *schema.Item, o *Options) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -68,9 +67,9 @@ func (x *index) reserve(scope string, it *schema.Item, o *Options) error {
 	if most := kv.PercentOf(int64(o.MaxItems), share); int64(len(x.bySeq)+x.coming) >= most && it.TimeLimit == nil {
 		return full("%d wait in all%s", most, left(it, o))
 	}
-	l := x.line(scope)
+	l := x.list(scope)
 	if most := kv.PercentOf(int64(o.MaxPerScope), share); int64(len(l.items)+l.coming) >= most && it.TimeLimit == nil {
-		x.sweepLine(scope, l)
+		x.dropEmpty(scope, l)
 		return full("%d wait for %s%s", most, scope, left(it, o))
 	}
 	l.coming++
@@ -79,7 +78,7 @@ func (x *index) reserve(scope string, it *schema.Item, o *Options) error {
 	return nil
 }
 
-// left says why an author's item finds less room than there is; empty: it does not.
+// left returns the part of an error that explains the reserve; empty: the reserve does not matter.
 func left(it *schema.Item, o *Options) string {
 	if it.Author == "" || o.Reserve == 0 {
 		return ""
@@ -87,8 +86,7 @@ func left(it *schema.Item, o *Options) string {
 	return sentenceOfReserve(o.Reserve)
 }
 
-// allows says why the author of an item may not put it into the queue; nil: it may. The
-// caller holds the lock.
+// allows returns why the author's allowance does not permit an item; nil: it does. The caller holds the lock.
 func (x *index) allows(it *schema.Item, o *Options) error {
 	if it.Author == "" {
 		return nil
@@ -108,15 +106,15 @@ func (x *index) allows(it *schema.Item, o *Options) error {
 func (x *index) release(scope string, it *schema.Item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	l := x.line(scope)
+	l := x.list(scope)
 	l.coming--
 	x.coming--
 	x.charge(it.Author, -1, -weightOf(it, textSize(it)))
-	x.sweepLine(scope, l)
+	x.dropEmpty(scope, l)
 }
 
-// Allows says why the author of an item may not put it into the queue, as far as that is known
-// before its text is stored; nil: it may. A repeat of what waits takes no room.
+// Allows returns why the author's allowance does not permit an item, before its text is stored; nil: it does. A repeat needs no
+// space.
 func (q *Queue) Allows(it *schema.Item) error {
 	key, err := keyOf(it)
 	if err != nil {

@@ -1,23 +1,23 @@
 package queue
 
-// A Step is a point on the way of an item at which a process may die.
+// A Step is a step of an item at which a test can simulate the death of the process.
 type Step string
 
-// The steps, in the order in which an item meets them.
+// The steps, in the order of an item's life.
 const (
-	// StepEnqueueBegun: nothing was written yet.
+	// StepEnqueueBegun: nothing is written.
 	StepEnqueueBegun Step = "enqueue.begun"
-	// StepEnqueueStored: the item is on disk, nobody was told.
+	// StepEnqueueStored: the item is on disk, without an answer.
 	StepEnqueueStored Step = "enqueue.stored"
-	// StepClaimBegun: items were chosen, nothing was written.
+	// StepClaimBegun: items are chosen, nothing is written.
 	StepClaimBegun Step = "claim.begun"
-	// StepClaimStored: the lease is on disk, the verdict was not sent.
+	// StepClaimStored: the lease is on disk, without a verdict.
 	StepClaimStored Step = "claim.stored"
-	// StepAckBegun: the acknowledgement was read, nothing was written.
+	// StepAckBegun: the acknowledgement was received, nothing is written.
 	StepAckBegun Step = "ack.begun"
-	// StepAckStored: it is on disk, the items are still in the bucket.
+	// StepAckStored: it is on disk, and the items are still in the bucket.
 	StepAckStored Step = "ack.stored"
-	// StepEndBegun: the item's end is decided, and the item still in the bucket.
+	// StepEndBegun: the item's end is decided, and the item is still in the bucket.
 	StepEndBegun Step = "end.begun"
 	// StepEndStored: the item's end is on disk.
 	StepEndStored Step = "end.stored"

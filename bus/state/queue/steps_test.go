@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// steps are all of them, and who asks again after a death there.
+// steps returns all steps.
 func steps() []queue.Step {
 	return []queue.Step{
 		queue.StepEnqueueBegun, queue.StepEnqueueStored, queue.StepClaimBegun, queue.StepClaimStored, queue.StepAckBegun,
@@ -23,9 +23,9 @@ func steps() []queue.Step {
 	}
 }
 
-// TestADeathAtAnyStepLosesNothingAndRepeatsNothing has a process die at each
-// step on the way of an item. Whoever had asked it asks the next one the same. Under the
-// race detector a third of the steps is tried.
+// TestADeathAtAnyStepLosesNothingAndRepeatsNothing kills a process at each step of an item; its
+// client repeats the request at another process. Under the race detector a third of the steps is
+// tried.
 func TestADeathAtAnyStepLosesNothingAndRepeatsNothing(t *testing.T) {
 	for i, step := range steps() {
 		if bustest.Raced && i%3 != 0 {
@@ -90,9 +90,9 @@ func TestADeathAtAnyStepLosesNothingAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// TestWhatEndedStaysEndedAfterADeath has a process die while an item ends
+// TestEndedItemsStayEndedAfterACrash has a process die while an item ends
 // otherwise than by delivery: it must not be taken for delivered.
-func TestWhatEndedStaysEndedAfterADeath(t *testing.T) {
+func TestEndedItemsStayEndedAfterACrash(t *testing.T) {
 	for _, step := range []queue.Step{queue.StepEndBegun, queue.StepEndStored} {
 		for _, want := range []schema.ItemState{schema.Expired, schema.Withdrawn} {
 			t.Run(fmt.Sprint(step, " ", want), func(t *testing.T) {

@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	// sweepEvery is about how often items are looked for that have waited for too
-	// long, or are done and still there.
+	// sweepEvery is about the interval of checks for expired and finished items.
 	sweepEvery = time.Second
-	// expireLater is when an item is looked at again that cannot be ended yet.
+	// expireLater is when an item is checked again that cannot be removed yet.
 	expireLater = 2 * time.Second
 )
 
-// sweep ends what nobody else ends, in the background.
+// sweep removes in the background what is not removed elsewhere.
 func (q *Queue) sweep() {
 	for {
 		q.sweepMarks()
@@ -30,26 +29,26 @@ func (q *Queue) sweep() {
 				return
 			}
 			if err := q.expire(e); err != nil {
-				q.index.later(q.clock.Now().Add(expireLater), e)
+				q.index.postpone(q.clock.Now().Add(expireLater), e)
 				if q.life.Err() == nil {
 					q.log.Info("cannot remove an expired item; the broker tries again", "key", e.item.Key, "error", err)
 				}
 			}
 		}
-		// Nodes that sweep at the same moment would lose each other's writes.
+		// Sweeps of several nodes at the same moment would lose each other's writes.
 		if kv.Pause(q.life, sweepEvery/2) != nil || kv.Rest(q.life, sweepEvery*3/4) != nil {
 			return
 		}
 	}
 }
 
-// expire ends an item that has waited for too long, unless it is on its way.
+// expire ends an expired item, unless it is leased.
 func (q *Queue) expire(e *entry) error {
 	ctx, cancel := context.WithTimeout(q.life, kv.TryFor)
 	defer cancel()
 	if e.kind != forAgent {
 		if q.leasedToAny(e) {
-			q.index.later(q.clock.Now().Add(expireLater), e)
+			q.index.postpone(q.clock.Now().Add(expireLater), e)
 			return nil
 		}
 		_, err := q.endItem(ctx, e, schema.Expired)
@@ -64,14 +63,14 @@ func (q *Queue) expire(e *entry) error {
 	case err != nil:
 		return err
 	case state == schema.Leased:
-		q.index.later(q.clock.Now().Add(expireLater), e)
+		q.index.postpone(q.clock.Now().Add(expireLater), e)
 		return nil
 	}
 	return q.endOne(a, e, state)
 }
 
-// close notes in the agent's cursor that its item ended, so that no claim takes
-// it along. It returns how the item ended, or that it is leased and stays.
+// close records in the agent's cursor that its item ended, so that no claim takes it. It returns how the item ended, or that it
+// is leased and stays.
 func (q *Queue) close(ctx context.Context, a *agent, e *entry, state schema.ItemState) (now schema.ItemState, err error) {
 	err = q.change(ctx, a, false, "", func(k *known, v *view) (*plan, error) {
 		if now, _ = k.state(e); now != schema.Queued {
@@ -80,7 +79,7 @@ func (q *Queue) close(ctx context.Context, a *agent, e *entry, state schema.Item
 		now = state
 		cur := k.begin()
 		cur.finish(e.seq())
-		for i := range cur.Leases { // that have ended: the same event must not get it again
+		for i := range cur.Leases { // ended ones: the same event must not get the item again
 			l := &cur.Leases[i]
 			l.Seqs = slices.DeleteFunc(l.Seqs, func(seq uint64) bool { return seq == e.seq() })
 		}
@@ -91,7 +90,7 @@ func (q *Queue) close(ctx context.Context, a *agent, e *entry, state schema.Item
 	return now, err
 }
 
-// leasedToAny reports whether an item for many is on its way to some agent.
+// leasedToAny reports whether an item for several agents is leased to an agent.
 func (q *Queue) leasedToAny(e *entry) (found bool) {
 	q.agents.each(func(a *agent) {
 		k := a.cursor.Load()

@@ -8,25 +8,23 @@ import (
 	"time"
 )
 
-// A view is what is known of the items at one moment, as far as it concerns
-// one agent.
+// A view is a snapshot of the items that concern one agent.
 type view struct {
-	// position is up to where the view is complete. What was accepted here may be
-	// in it though it is newer.
+	// position is the revision up to which the view is complete. It may have newer items that were accepted
+	// here.
 	position          uint64
 	own, session, all []*entry
 	known             map[uint64]*entry
 	leaving           map[uint64]bool
 }
 
-// there reports whether the item may still be in the bucket, and what it is, as
-// far as that is known.
+// there reports whether the item may still be in the bucket, and returns it if it is known.
 func (v *view) there(seq uint64) (*entry, bool) {
 	if e := v.known[seq]; e != nil {
 		return e, true
 	}
 	for _, items := range [][]*entry{v.own, v.session, v.all} {
-		l := line{items: items}
+		l := itemList{items: items}
 		if i, found := l.find(seq); found {
 			return items[i], true
 		}
@@ -34,8 +32,7 @@ func (v *view) there(seq uint64) (*entry, bool) {
 	return nil, v.leaving[seq] || seq > v.position
 }
 
-// view looks at the lines of an agent and of its session, and at what the
-// cursor names.
+// view returns the items of an agent, of its session and for all agents, and those that the cursor names.
 func (x *index) view(who scopes, c *cursor) *view {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -62,15 +59,15 @@ func (x *index) view(who scopes, c *cursor) *view {
 	return v
 }
 
-// copy returns the line's items. The caller holds the lock.
+// copy returns the items of a list. The caller holds the lock.
 func (x *index) copy(scope string) []*entry {
-	if l := x.lines[scope]; l != nil {
+	if l := x.lists[scope]; l != nil {
 		return slices.Clone(l.items)
 	}
 	return nil
 }
 
-// merged are the items of all lines in the order of their sequences.
+// merged returns the items of all lists in the order of their sequences.
 func (v *view) merged() []*entry {
 	all := slices.Concat(v.own, v.session, v.all)
 	slices.SortFunc(all, func(a, b *entry) int {
@@ -82,15 +79,14 @@ func (v *view) merged() []*entry {
 	return all
 }
 
-// scopes are the first tokens of the keys of items for an agent; session is
-// empty where it is in none.
+// scopes are the first tokens of the keys of items for an agent; session is empty without a session.
 type scopes struct{ own, session string }
 
-// deadlines are when items will have waited for too long, soonest first.
+// deadlines are the expiry times of items, soonest first.
 type deadlines []deadline
 
 type deadline struct {
-	at  int64 // in nanoseconds of Unix
+	at  int64 // Unix time in nanoseconds
 	seq uint64
 }
 
@@ -98,10 +94,10 @@ func (d deadlines) Len() int           { return len(d) }
 func (d deadlines) Less(i, j int) bool { return d[i].at < d[j].at }
 func (d deadlines) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
 
-// Push and Pop are for package heap.
+// Push and Pop implement heap.Interface.
 func (d *deadlines) Push(v any) { *d = append(*d, v.(deadline)) }
 
-// Pop takes the last one.
+// Pop removes the last one.
 func (d *deadlines) Pop() any {
 	old := *d
 	last := old[len(old)-1]
@@ -111,8 +107,8 @@ func (d *deadlines) Pop() any {
 
 func (d *deadlines) push(at time.Time, seq uint64) { heap.Push(d, deadline{at.UnixNano(), seq}) }
 
-// over takes out the items that have waited for too long at that time of the
-// server's. Who cannot end one puts it back with [index.later].
+// over removes and returns the items that have expired at that server time. A caller that cannot end one puts it back with
+// [index.postpone].
 func (x *index) over(now time.Time) (all []*entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -128,8 +124,8 @@ func (x *index) over(now time.Time) (all []*entry) {
 	return all
 }
 
-// later looks at the item again at that time.
-func (x *index) later(at time.Time, e *entry) {
+// postpone schedules another check of the item.
+func (x *index) postpone(at time.Time, e *entry) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.bySeq[e.seq()] == e {
@@ -137,14 +133,14 @@ func (x *index) later(at time.Time, e *entry) {
 	}
 }
 
-// waiting are the own items of an agent.
+// waiting returns the own items of an agent.
 func (x *index) waiting(scope string) []*entry {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.copy(scope)
 }
 
-// snapshot are all items, in order.
+// snapshot returns all items, in order.
 func (x *index) snapshot() []*entry {
 	x.mu.RLock()
 	all := make([]*entry, 0, len(x.bySeq))
@@ -156,19 +152,19 @@ func (x *index) snapshot() []*entry {
 	return v.merged()
 }
 
-// bySource counts what waits.
+// bySource counts the waiting items.
 func (x *index) bySource() map[string]int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return maps.Clone(x.sources)
 }
 
-// oldest is when the agent's own item was accepted that has waited longest; zero:
-// none waits. What is for several agents stays until it expires, whoever has it.
+// oldest returns when the oldest waiting item of a single agent was accepted; zero: there is no such item. Items for several agents
+// stay until they expire.
 func (x *index) oldest() (at time.Time) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for scope, l := range x.lines {
+	for scope, l := range x.lists {
 		if strings.HasPrefix(scope, agentScope) && len(l.items) > 0 && (at.IsZero() || l.items[0].item.Accepted.Before(at)) {
 			at = l.items[0].item.Accepted
 		}

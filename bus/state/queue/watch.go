@@ -2,7 +2,7 @@ package queue
 
 import "github.com/hookfabric/hookfabric/schema"
 
-// complete sets the functions that nobody listens by.
+// complete replaces nil functions.
 func (w *Watch) complete() {
 	if w.Duplicate == nil {
 		w.Duplicate = func(string) {}

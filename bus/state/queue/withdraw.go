@@ -8,8 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Withdraw takes an item back. One that has ended, or is an agent's own and leased, stays as
-// it is.
+// Withdraw removes an item. An item that has ended, or an agent's own leased one, stays as it is.
 func (q *Queue) Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer, error) {
 	var named schema.Item
 	if err := readKey(key, &named); err != nil {
@@ -24,14 +23,14 @@ func (q *Queue) Withdraw(ctx context.Context, key string) (schema.WithdrawAnswer
 		if err != nil || here {
 			return answer, err
 		}
-		if err := kv.Again(ctx, i); err != nil { // it ended elsewhere
+		if err := kv.Again(ctx, i); err != nil { // another process ended it
 			return schema.WithdrawAnswer{}, unavailable(err)
 		}
 	}
 	return schema.WithdrawAnswer{}, unavailable(kv.ErrContended)
 }
 
-// current asks the leader for the item with the key; nil: it ended as state says.
+// current asks the leader for the item with the key; nil: it has ended with that state.
 func (q *Queue) current(ctx context.Context, key string) (*entry, schema.ItemState, error) {
 	m, err := q.items.Last(ctx, key)
 	switch {
@@ -60,7 +59,7 @@ func (q *Queue) current(ctx context.Context, key string) (*entry, schema.ItemSta
 	return e, "", nil
 }
 
-// withdraw ends the item; here: it was ended, or is to stay.
+// withdraw ends the item; here: this process ended it, or it stays.
 func (q *Queue) withdraw(ctx context.Context, e *entry) (answer schema.WithdrawAnswer, here bool, err error) {
 	answer = schema.WithdrawAnswer{Key: e.item.Key, State: schema.Withdrawn}
 	if e.kind != forAgent {
@@ -78,15 +77,15 @@ func (q *Queue) withdraw(ctx context.Context, e *entry) (answer schema.WithdrawA
 	if answer.State == schema.Withdrawn {
 		here, err := q.endItem(ctx, e, schema.Withdrawn)
 		if err != nil {
-			q.suspects.add(a) // it is withdrawn all the same
+			q.suspects.add(a) // the cursor has the withdrawal, and the sweep removes the item
 		} else if !here {
-			return answer, false, nil // it had ended, perhaps otherwise
+			return answer, false, nil // it had ended before
 		}
 	}
 	return answer, true, nil
 }
 
-// deliveries counts the agents that got an item for many.
+// deliveries counts the agents that received an item for several agents.
 func (q *Queue) deliveries(e *entry) (n int) {
 	q.agents.each(func(a *agent) {
 		k := a.cursor.Load()

@@ -37,7 +37,7 @@ func accept(t *testing.T, q *Queue, n uint64, matcher string) schema.Receipt {
 	return r
 }
 
-func TestWhatWasDeliveredWhileItWasWithdrawnIsNotCalledWithdrawn(t *testing.T) {
+func TestAnItemThatIsDeliveredDuringAWithdrawalIsNotWithdrawn(t *testing.T) {
 	inside(t, func(t *testing.T, q *Queue) {
 		accept(t, q, 1, "Other") // keeps the cursor from moving past what follows
 		r := accept(t, q, 2, "")
@@ -77,7 +77,7 @@ func TestAnAgentIsForgottenWithItsCursor(t *testing.T) {
 		}
 		synctest.Wait()
 		if q.agents.find("a") != nil {
-			t.Error("it is remembered for ever")
+			t.Error("it is never forgotten")
 		}
 		accept(t, q, 1, "")
 		if got, err := q.Claim(t.Context(), &Claim{Routing: schema.Routing{Agent: "a", ID: "e1"}}); err != nil || len(got.Items) != 1 {

@@ -23,10 +23,9 @@ func written(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
 	return st.CachedInfo().State.LastSeq
 }
 
-// A call that is given something costs one write more than one that is not, however
-// much it is, and also where it is the agent's first. Whoever waits for it waits for
-// that write and for no other request; its acknowledgement is one write, too.
-func TestAHandingOverIsOneWriteHoweverMuchItIs(t *testing.T) {
+// A call with items costs one write more than one without, for any number of items, and also if it is the agent's
+// first. It waits for that write and for no other request. The acknowledgement is one write, too.
+func TestADeliveryIsOneWriteForAnyNumberOfItems(t *testing.T) {
 	for _, n := range []int{1, 8, 100} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *server.Server) {
@@ -47,7 +46,7 @@ func TestAHandingOverIsOneWriteHoweverMuchItIs(t *testing.T) {
 				if requests := js.Conn().Stats().OutMsgs - asked; len(got.Items) != n || requests != 1 {
 					t.Errorf("%d items, %d requests", len(got.Items), requests)
 				}
-				<-time.After(time.Second) // whatever is done in the background is done
+				<-time.After(time.Second) // the background work is done
 				if all := written(t, other, queue.CursorBucket); all != 1 {
 					t.Errorf("%d writes of the cursor for a claim", all)
 				}
@@ -65,7 +64,7 @@ func TestAHandingOverIsOneWriteHoweverMuchItIs(t *testing.T) {
 }
 
 // An agent that was seen is known, whether a claim came or not.
-func TestWhoIsSeenWhileSomethingWaitsIsWrittenDownAllTheSame(t *testing.T) {
+func TestAnAgentThatIsSeenWhileItemsWaitIsStored(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server.Server) {
 		q, js := open(t, s, queue.Options{}), bustest.JetStream(t, s)
 		enqueue(t, q, item(1))
@@ -77,9 +76,8 @@ func TestWhoIsSeenWhileSomethingWaitsIsWrittenDownAllTheSame(t *testing.T) {
 	})
 }
 
-// Whoever saw an agent may die right after: what is for many is for the agent as well,
-// whichever node sees it next.
-func TestWhoWasSeenIsKnownElsewhereAtOnce(t *testing.T) {
+// The node that saw an agent first may die. Items for several agents must reach the agent through any other node.
+func TestASeenAgentIsKnownToOtherNodesAtOnce(t *testing.T) {
 	for name, how := range map[string]struct {
 		ask func(*testing.T, *queue.Queue)
 		o   queue.Options

@@ -13,16 +13,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// batch is a message that is to be published.
+// batch is a message to publish.
 type batch struct {
-	data   []byte // its lines, packed
+	data   []byte // its lines, compressed
 	lines  int
 	number uint64
-	// dropped is how many records were dropped before it.
+	// dropped is the number of records that were dropped before it.
 	dropped uint64
 }
 
-// message is b as it travels.
+// message returns b as a NATS message.
 func (b *batch) message(subject string) *nats.Msg {
 	m := &nats.Msg{Subject: subject, Data: b.data, Header: nats.Header{
 		schema.HeaderNumber: {strconv.FormatUint(b.number, 10)}, schema.HeaderEncoding: {schema.SnappyFramed},
@@ -33,25 +33,24 @@ func (b *batch) message(subject string) *nats.Msg {
 	return m
 }
 
-// A Batch is a message with records, as it is read.
+// A Batch is a message with records, as a reader gets it.
 type Batch struct {
 	// Broker wrote it. Number counts its messages, from 1.
 	Broker string
 	Number uint64
-	// Dropped is how many records the broker had to drop before this message.
+	// Dropped is how many records the broker dropped before this message.
 	Dropped uint64
-	// Sequence is the message's place in the stream, Stored when that was, by the
-	// server's clock.
+	// Sequence is the message's sequence in the stream, Stored the server's time of the write.
 	Sequence uint64
 	Stored   time.Time
-	// Gone is how many messages before this one are not there any more, although they
-	// should have been read: the stream had no room for them, or they became too old.
+	// Gone is how many messages before this one were removed before they were read, because of their age or
+	// the size of the stream.
 	Gone uint64
-	// Lines are the records, each as JSON.
+	// Lines are the records as JSON.
 	Lines [][]byte
 }
 
-// parse reads a message of the stream.
+// parse decodes a message of the stream.
 func parse(m jetstream.Msg) (*Batch, error) {
 	meta, err := m.Metadata()
 	if err != nil {

@@ -8,17 +8,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// body is what is looked at of an event's JSON, each member as it came; nil: it is
-// not there, or cannot be read.
+// body has the needed members of an event as raw JSON; nil: it is missing, or cannot be decoded.
 type body struct {
 	runtime, kind, labels             jsontext.Value
 	input, output, prompt             jsontext.Value
 	message, response, failure, facts jsontext.Value
-	// fitInput and fitPrompt: that value is in its canonical form; false: it may be.
+	// fitInput and fitPrompt: that value is in its canonical form; false: unknown.
 	fitInput, fitPrompt bool
 }
 
-// member is where a member of an event is to be kept; nil: nowhere.
+// member returns the field for a member of an event; nil: it is not needed.
 func (b *body) member(name string) *jsontext.Value {
 	switch name {
 	case "runtime":
@@ -45,7 +44,7 @@ func (b *body) member(name string) *jsontext.Value {
 	return nil
 }
 
-// scan reads the members of an event, without making anything of them.
+// scan reads the members of an event without decoding them.
 func scan(data []byte) body {
 	if b, ok := plainScan(data); ok {
 		return b
@@ -53,7 +52,7 @@ func scan(data []byte) body {
 	return fullScan(data)
 }
 
-// fullScan is scan for whatever may come: it reads as far as there is JSON.
+// fullScan is scan for any input: it reads as far as it is valid JSON.
 func fullScan(data []byte) (b body) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
@@ -77,10 +76,10 @@ func fullScan(data []byte) (b body) {
 	return b
 }
 
-// maxName bounds names that the agent's side chose.
+// maxName bounds names from agents.
 const maxName = 256
 
-// text is a string's text, on the short side.
+// text returns a string's text, at most maxName bytes of it.
 func (b *body) text(v jsontext.Value) string {
 	if len(v) <= maxName && ascii(v) && len(v) > 1 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
 		return string(v[1 : len(v)-1])
@@ -88,7 +87,7 @@ func (b *body) text(v jsontext.Value) string {
 	return b.decoded(v)
 }
 
-// decoded is text for whatever a string may have in it.
+// decoded is text for strings with escapes or non-ASCII characters.
 func (*body) decoded(v jsontext.Value) string {
 	var s string
 	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
@@ -97,7 +96,7 @@ func (*body) decoded(v jsontext.Value) string {
 	return s[:min(len(s), maxName)]
 }
 
-// host is the machine that the event's labels name.
+// host returns the machine in the event's labels.
 func (b *body) host() string {
 	if !bytes.Contains(b.labels, []byte(`"`+schema.LabelHost+`"`)) {
 		return ""
@@ -110,8 +109,7 @@ func (b *body) host() string {
 	return host[:min(len(host), maxName)]
 }
 
-// subject is what the hooks were asked about, and whether it is surely in its
-// canonical form.
+// subject returns the value that the hooks judge, and whether it is certainly in its canonical form.
 func (b *body) subject() (v jsontext.Value, canonical bool) {
 	if b.input != nil {
 		return b.input, b.fitInput
@@ -119,12 +117,11 @@ func (b *body) subject() (v jsontext.Value, canonical bool) {
 	return b.prompt, b.fitPrompt
 }
 
-// maxValues bounds how many JSON values are looked at in one member of an event. The content
-// of a record has no room for more.
+// maxValues bounds the JSON values in one member of an event. The content of a record has no space for more.
 const maxValues = maxContent / 2
 
-// document is the content of an event and of its verdict, as a document of its own, without
-// the members that have more values than are looked at, which cut names.
+// document returns the content of an event and of its verdict as one document, without members with too many values, whose
+// names are in cut.
 func (b *body) document(e *Entry) (doc map[string]any, cut []string) {
 	doc = make(map[string]any)
 	for _, m := range []struct {
@@ -148,7 +145,7 @@ func (b *body) document(e *Entry) (doc map[string]any, cut []string) {
 
 // crowded reports whether v has more than maxValues values.
 func crowded(v jsontext.Value) bool {
-	if len(v) <= maxValues { // each takes a byte or more
+	if len(v) <= maxValues { // each value takes at least a byte
 		return false
 	}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(v), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))

@@ -13,14 +13,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema/redact"
 )
 
-// hashPrefix names the algorithm, as digests of stored objects do.
+// hashPrefix names the algorithm, as in digests of objects.
 const hashPrefix = "sha256-"
 
-// encoder makes lines of entries. It is of one goroutine.
+// encoder makes lines from entries. It is for one goroutine.
 type encoder struct {
 	o       *Options
 	scratch []byte        // for canonical forms
-	rec     schema.Record // the record that is being written
+	rec     schema.Record // the current record
 	out     []byte        // its line
 }
 
@@ -31,17 +31,17 @@ func newEncoder(o *Options) *encoder {
 	return &encoder{o: o}
 }
 
-// spare is how much room is kept for the next record.
+// spare bounds the buffers that are reused, in bytes.
 const spare = 1 << 20
 
-// line is the line of an entry, with its line feed, when the server's clock is that far
-// ahead of ours. It is good until the next one.
+// line returns the line of an entry, with its line feed; ahead is how far the server's clock is ahead. The line is valid
+// until the next call.
 func (c *encoder) line(e *Entry, ahead time.Duration) ([]byte, error) {
 	rec := &c.rec
 	*rec = *e.Record
-	defer func() { c.rec = schema.Record{} }() // what it holds is not kept for the next one
+	defer func() { c.rec = schema.Record{} }() // release its contents
 	rec.Broker = c.o.Broker
-	if !rec.Unjudged { // that is the time of a shim
+	if !rec.Unjudged { // these have the time of a shim
 		rec.Time = rec.Time.Add(ahead)
 	}
 	var b body
@@ -69,7 +69,7 @@ func (c *encoder) line(e *Entry, ahead time.Duration) ([]byte, error) {
 	return data, err
 }
 
-// trim leaves out what may be of any size.
+// trim shortens the unbounded parts.
 func trim(rec *schema.Record) {
 	const few = 16
 	if rec.Content != nil {
@@ -86,8 +86,8 @@ func trim(rec *schema.Record) {
 	}
 }
 
-// hash is the SHA-256 of the canonical form of a value; empty: there is none, or it
-// cannot be read. What is canonical is so as it is.
+// hash returns the SHA-256 of the canonical form of a value; empty: there is no value, or it is invalid. canonical: the value
+// is in that form.
 func (c *encoder) hash(v jsontext.Value, canonical bool) string {
 	if len(v) == 0 {
 		return ""
@@ -110,9 +110,8 @@ func (c *encoder) hash(v jsontext.Value, canonical bool) string {
 	return string(text[:])
 }
 
-// redact takes out of what is told what looks like a secret, and what stands where
-// the rules say that one is; and adds the content, where that is kept. Where rules
-// name secrets that may be among values too many to be looked at, nothing is kept that may repeat them.
+// redact removes detected secrets and the values that the rules name, and adds the content if it is recorded. If the rules name
+// values in members with too many values, it removes everything that may repeat them.
 func (c *encoder) redact(rec *schema.Record, e *Entry, b *body) {
 	var removed *redact.Echoes
 	if c.o.Content || !c.o.Rules.Empty() {
@@ -132,8 +131,8 @@ func (c *encoder) redact(rec *schema.Record, e *Entry, b *body) {
 		return redact.Text(removed.Without(s))
 	}
 	rec.Reason = safe(rec.Reason)
-	if said(rec.ExecutedHooks) {
-		rec.ExecutedHooks = slices.Clone(rec.ExecutedHooks) // the feed has the same
+	if hasTexts(rec.ExecutedHooks) {
+		rec.ExecutedHooks = slices.Clone(rec.ExecutedHooks) // the feed shares the original
 		for i := range rec.ExecutedHooks {
 			x := &rec.ExecutedHooks[i]
 			x.Reason, x.Error = safe(x.Reason), safe(x.Error)
@@ -147,16 +146,15 @@ func (c *encoder) redact(rec *schema.Record, e *Entry, b *body) {
 	}
 }
 
-// said reports whether some hook said anything in words.
-func said(hooks []schema.ExecutedHook) bool {
+// hasTexts reports whether a hook has a reason or an error.
+func hasTexts(hooks []schema.ExecutedHook) bool {
 	return slices.ContainsFunc(hooks, func(x schema.ExecutedHook) bool { return x.Reason != "" || x.Error != "" })
 }
 
-// maxContent bounds the content of one record.
+// maxContent bounds the content of one record, in bytes.
 const maxContent = 64 << 10
 
-// bounded is a document's JSON, without the largest of its members while it is too
-// large; cut names those.
+// bounded returns a document's JSON. It removes the largest members until it is small enough; cut has their names.
 func bounded(doc map[string]any) (content jsontext.Value, cut []string) {
 	for len(doc) > 0 {
 		data, err := schema.Marshal(doc)
@@ -170,7 +168,7 @@ func bounded(doc map[string]any) (content jsontext.Value, cut []string) {
 	return nil, cut
 }
 
-// largest is the name of the member that takes the most.
+// largest returns the name of the largest member.
 func largest(doc map[string]any) (name string) {
 	most := -1
 	for member, v := range doc {

@@ -6,19 +6,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An Entry is what is to be written down of one verdict. Nothing that it holds may
-// change after it was put.
+// An Entry is the input for one record. Nothing in it may change after Put.
 type Entry struct {
-	// Record is what the feed tells. It is not changed.
+	// Record is the record of the feed. It is not changed.
 	Record *schema.Record
-	// Body is the event as it was asked; nil: the record is about none.
+	// Body is the event as it was received; nil: the record is about no event.
 	Body []byte
-	// Input, Output and Value are what the verdict puts in the place of the tool's
-	// input and output, or of what the event is about.
+	// Input, Output and Value are the verdict's replacements of the tool's input and output, and of the
+	// subject of the event.
 	Input, Output, Value jsontext.Value
 }
 
-// size is about what an entry holds in memory. Its body stays where it was read to.
+// size is about the memory that an entry uses. It shares its body with the event.
 func (e *Entry) size() int {
 	const fixed = 1 << 10
 	return fixed + len(e.Body) + len(e.Input) + len(e.Output) + len(e.Value)
@@ -29,15 +28,15 @@ type Cause string
 
 // The causes of dropped records.
 const (
-	// Full: more came than can wait, because the stream took none, or too slowly.
+	// Full: too many records waited, because the stream was too slow.
 	Full Cause = "full"
-	// Refused: the stream will not have them, however often it is tried.
+	// Refused: the stream rejects them permanently.
 	Refused Cause = "refused"
-	// Large: the record alone is more than a message may hold.
+	// Large: the record alone exceeds the limit of a message.
 	Large Cause = "large"
-	// Stopped: the broker ended before the stream had them.
+	// Stopped: the broker ended before they were stored.
 	Stopped Cause = "stopped"
 )
 
-// Causes lists them all.
+// Causes returns all causes.
 func Causes() []Cause { return []Cause{Full, Refused, Large, Stopped} }

@@ -10,29 +10,27 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// A Filter picks records. The zero Filter picks all.
+// A Filter selects records. The zero Filter selects all.
 type Filter struct {
 	agent, tool, hook *match.Matcher
 	decision          schema.Decision
 	event             schema.EventType
 	since, until      time.Time
-	// needles stand in every line that is picked: most lines need not be read to see
-	// that they are not.
+	// needles are in every selected line, so that most other lines need not be decoded.
 	needles [][]byte
 }
 
-// A Wish is what a filter is to pick; what is empty picks all.
+// A Wish describes a filter; empty fields select all.
 type Wish struct {
-	// Agent, Tool and Hook are patterns of the one matcher. A record has a hook if one
-	// of that name was asked.
+	// Agent, Tool and Hook are matcher patterns. Hook selects records of calls for which such a hook ran.
 	Agent, Tool, Hook string
 	Decision          schema.Decision
 	Event             schema.EventType
-	// Since and Until bound the time of the verdict: from then on, and before then.
+	// Since and Until are the first time of a verdict, and the first time after the last one.
 	Since, Until time.Time
 }
 
-// NewFilter reads a wish.
+// NewFilter returns the filter of a wish.
 func NewFilter(w Wish) (*Filter, error) {
 	f := &Filter{decision: w.Decision, event: w.Event, since: w.Since, until: w.Until}
 	for _, p := range []struct {
@@ -60,20 +58,18 @@ func NewFilter(w Wish) (*Filter, error) {
 	return f, nil
 }
 
-// need has lines without a member of this value left out unread. It may stand in
-// another member's place, too: what is read is looked at again.
+// need makes Pick skip lines without this text. The text may also be in another member, so the filter checks decoded lines.
 func (f *Filter) need(member, value string) {
 	if text, err := schema.Marshal(value); err == nil {
 		f.needles = append(f.needles, append([]byte(`"`+member+`":`), text...))
 	}
 }
 
-// Pick reads a line if it is one that is wanted; nil: it is not. A line that cannot
-// be read is an error. stored is when the line's message was.
+// Pick decodes a line if the filter selects it; nil: it does not. stored is the time of the line's message.
 func (f *Filter) Pick(line []byte, stored time.Time) (*schema.Record, error) {
 	for _, n := range f.needles {
 		if !bytes.Contains(line, n) {
-			return nil, nil //nolint:nilnil // nothing is wanted of it
+			return nil, nil //nolint:nilnil // not selected
 		}
 	}
 	rec := new(schema.Record)
@@ -81,16 +77,16 @@ func (f *Filter) Pick(line []byte, stored time.Time) (*schema.Record, error) {
 		return nil, fmt.Errorf("a record cannot be read: %w", err)
 	}
 	if !f.Wants(rec, stored) {
-		return nil, nil //nolint:nilnil // nothing is wanted of it
+		return nil, nil //nolint:nilnil // not selected
 	}
 	return rec, nil
 }
 
-// Wants reports whether a record is one that is picked.
+// Wants reports whether the filter selects a record.
 func (f *Filter) Wants(rec *schema.Record, stored time.Time) bool {
 	at := rec.Time
 	if rec.Unjudged {
-		at = stored // when it became known: its shim could not say so before
+		at = stored // the time of the shim's report
 	}
 	fits := func(m *match.Matcher, name string) bool { return m == nil || m.Match(name) }
 	switch {

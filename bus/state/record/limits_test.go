@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/record"
 )
 
-func TestTheStreamKeepsToItsBytes(t *testing.T) {
+func TestTheStreamHasALimitOfBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		w, c := write(t, s, record.Options{Limits: record.Limits{Bytes: record.MinBytes}})
@@ -39,7 +39,7 @@ func TestTheStreamKeepsToItsBytes(t *testing.T) {
 	})
 }
 
-func TestTheStreamKeepsToItsAge(t *testing.T) {
+func TestTheStreamHasALimitOfAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		w, _ := write(t, s, record.Options{Limits: record.Limits{Age: record.MinAge}})
@@ -84,8 +84,8 @@ func TestTheServerPacksNothing(t *testing.T) {
 	})
 }
 
-// Who starts with other limits changes what is kept; nobody can delete records.
-func TestTheLimitsOfWhoStartedLastCount(t *testing.T) {
+// Clients cannot delete records.
+func TestTheLimitsOfTheLastStartedBrokerApply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		write(t, s, record.Options{})
@@ -108,7 +108,7 @@ func TestTheLimitsOfWhoStartedLastCount(t *testing.T) {
 }
 
 // Brokers that say different things do not undo each other's limits as long as they write.
-func TestLimitsAreSaidOnce(t *testing.T) {
+func TestLimitsAreAppliedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		first, _ := write(t, s, record.Options{Limits: record.Limits{Age: time.Hour, Bytes: 4 << 20}})
@@ -124,7 +124,7 @@ func TestLimitsAreSaidOnce(t *testing.T) {
 }
 
 // Where the disk is small the stream is, too.
-func TestTheStreamTakesItsShareOfTheRoom(t *testing.T) {
+func TestTheStreamTakesItsShareOfTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.StartWith(t, server.Options{MaxStore: 64 << 20})
 		write(t, s, record.Options{Limits: record.Limits{Room: s.Room()}})

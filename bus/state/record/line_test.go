@@ -81,8 +81,7 @@ func TestTheHostIsTheEventsOrTheOneThatIsKnown(t *testing.T) {
 
 const typed = `{"tool_input":{"command":"deploy --password hunter22","env":{"PLAIN":"pa55-in-plain"},"path":"x"},"tool_output":"used pa55-in-plain","prompt":"p"}`
 
-// Without the wish for content there is none, whatever an event holds.
-func TestContentIsKeptOnlyIfItIsWanted(t *testing.T) {
+func TestContentIsRecordedOnlyOnRequest(t *testing.T) {
 	e := asked(typed)
 	e.Input = jsontext.Value(`{"rewritten":true}`)
 	if line := lines(t, record.Options{}, e)[0]; bytes.Contains(line, []byte("content")) || bytes.Contains(line, []byte("deploy")) || bytes.Contains(line, []byte("rewritten")) {
@@ -95,7 +94,7 @@ func TestContentIsKeptOnlyIfItIsWanted(t *testing.T) {
 	}
 }
 
-func TestWhatRulesNameIsRemovedWhereverItStands(t *testing.T) {
+func TestValuesThatRulesNameAreRemovedEverywhere(t *testing.T) {
 	rules, err := redact.Parse([]string{"tool_input.env.*"})
 	if err != nil {
 		t.Fatal(err)

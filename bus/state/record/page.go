@@ -10,30 +10,28 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The bounds of a message with records, packed as they are. One record may be as large
-// as a message: together they stay below what NATS servers take unless told otherwise,
-// 1 MiB.
+// The limits of a message with records. A single record may be as large as a message. The sum stays below the default limit of
+// NATS servers, 1 MiB.
 const (
 	maxLines  = 1024
 	maxBytes  = 256 << 10
 	maxRecord = 256 << 10
-	// maxPlain is how much the lines of a message may be that one packs well.
+	// maxPlain bounds the uncompressed lines of a message.
 	maxPlain = 2 << 20
-	// maxBlock is about how much waits to be packed, in Snappy's format at most.
+	// maxBlock is about how many bytes wait for compression, the maximum of Snappy.
 	maxBlock = 64 << 10
 )
 
-// page is a message that is being filled. Its lines are packed block by block, as they
-// come: what a call leaves is mostly what the calls before it left, and each byte that
-// is not there costs nobody anything on its way to the disk.
+// page is a message that is being filled. Lines are compressed block by block: most of a record repeats earlier ones, and
+// smaller messages cost less on the way to the disk.
 type page struct {
 	packed sink
 	packer *s2.Writer
 	lines  int
-	plain  int // bytes of the lines as they are
+	plain  int // uncompressed bytes of the lines
 }
 
-// sink takes what was packed. It is never full.
+// sink collects compressed data in memory.
 type sink []byte
 
 func (s *sink) Write(p []byte) (int, error) {
@@ -47,30 +45,28 @@ func newPage() *page {
 	return p
 }
 
-// takes reports whether a line of so many bytes fits, where a message may have at most
-// so many packed ones. The first always does.
+// takes reports whether a line of n bytes fits, with at most most compressed bytes in the message. The first line always fits.
 func (p *page) takes(n, most int) bool {
 	return p.lines == 0 || p.lines < maxLines && p.plain+n <= maxPlain && len(p.packed)+min(p.plain, maxBlock)+n <= most
 }
 
 // add adds a line, which ends with a line feed.
 func (p *page) add(line []byte) {
-	_, _ = p.packer.Write(line) // into memory
+	_, _ = p.packer.Write(line) // memory does not fail
 	p.lines++
 	p.plain += len(line)
 }
 
-// tear returns what was packed, and begins anew in room.
-func (p *page) tear(room []byte) []byte {
-	_ = p.packer.Close() // into memory
+// tear returns the message and begins the next one in buf.
+func (p *page) tear(buf []byte) []byte {
+	_ = p.packer.Close() // memory does not fail
 	data := p.packed
-	p.packed, p.lines, p.plain = room, 0, 0
+	p.packed, p.lines, p.plain = buf, 0, 0
 	p.packer.Reset(&p.packed)
 	return data
 }
 
-// unpacked are the lines of a message, with their line feeds. Messages of brokers that
-// did not pack them are what they are.
+// unpacked returns the lines of a message. Messages of earlier releases are not compressed.
 func unpacked(encoding string, data []byte) ([]byte, error) {
 	switch encoding {
 	case "":

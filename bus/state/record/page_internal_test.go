@@ -15,9 +15,9 @@ func packed(data []byte) []byte {
 	return p.tear(nil)
 }
 
-func TestAPageHoldsItsLines(t *testing.T) {
+func TestAPageReturnsItsLines(t *testing.T) {
 	p := newPage()
-	for round := range 3 { // each begins anew
+	for round := range 3 { // each begins empty
 		var want []byte
 		for p.takes(1000, maxBytes) {
 			line := []byte(strings.Repeat("x", 999-round) + "\n")
@@ -58,7 +58,7 @@ func TestAPageIsBounded(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBeUnpackedIsSaid(t *testing.T) {
+func TestAMessageThatCannotBeUnpackedIsAnError(t *testing.T) {
 	bomb := packed(bytes.Repeat([]byte("x"), maxPlain+maxRecord+1))
 	for name, c := range map[string]struct{ encoding, data, want string }{
 		"as it was before":   {"", "{}\n", ""},

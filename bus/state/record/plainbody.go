@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// glance looks over JSON in one go, and sees on its way what is in its canonical form
-// already, as what most runtimes send is. What it is not sure of is left to the codec.
+// glance scans JSON in one pass, and detects values that are in their canonical form already, which is usual. It leaves
+// unclear cases to the codec.
 type glance struct {
 	data  []byte
 	at    int
 	depth int
 }
 
-// looks is what a look at a value found.
+// looks is the result for a value.
 type looks uint8
 
 const (
-	odd   looks = iota // it is no JSON, or nests too deep
-	valid              // it is JSON, in a canonical form or not
-	fit                // it is in its canonical form
+	odd   looks = iota // it is invalid JSON, or nests too deeply
+	valid              // it is valid JSON
+	fit                // it is valid JSON in its canonical form
 )
 
-// maxDepth is how deep values may lie in each other to be looked at here.
+// maxDepth is the deepest nesting that is scanned here.
 const maxDepth = 32
 
-// plainScan is scan for what is JSON throughout; otherwise it reports false.
+// plainScan is scan for valid JSON; otherwise it returns false.
 func plainScan(data []byte) (b body, ok bool) {
 	g := &glance{data: data}
 	if g.space(); !g.next('{') {
@@ -50,7 +50,7 @@ func plainScan(data []byte) (b body, ok bool) {
 	}
 }
 
-// member reads a member of an event. Names with escapes are left to the codec.
+// member scans a member of an event. It leaves names with escapes to the codec.
 func (g *glance) member(b *body) bool {
 	begin := g.at
 	if g.text() != fit {
@@ -73,7 +73,7 @@ func (g *glance) member(b *body) bool {
 	return how != odd
 }
 
-// next goes on if c is next.
+// next skips c, and reports whether it was next.
 func (g *glance) next(c byte) bool {
 	if g.at < len(g.data) && g.data[g.at] == c {
 		g.at++
@@ -94,7 +94,7 @@ func (g *glance) space() bool {
 	return g.at > begin
 }
 
-// gap is space within a value, which has none in its canonical form.
+// gap skips white space within a value, which canonical forms do not have.
 func (g *glance) gap(how looks) looks {
 	if g.space() {
 		return min(how, valid)
@@ -102,7 +102,7 @@ func (g *glance) gap(how looks) looks {
 	return how
 }
 
-// value reads a value.
+// value scans a value.
 func (g *glance) value() looks {
 	if g.at >= len(g.data) {
 		return odd
@@ -136,7 +136,7 @@ func (g *glance) word(s string) looks {
 	return fit
 }
 
-// list reads an object or an array.
+// list scans an object or an array.
 func (g *glance) list(object bool) looks {
 	end := byte(']')
 	if object {
@@ -168,9 +168,8 @@ func (g *glance) list(object bool) looks {
 	}
 }
 
-// name reads a name and what parts it from its value. In a canonical form names
-// are sorted, none is there twice, and the order of those that are not ASCII is the
-// codec's business.
+// name scans a name and its colon. In a canonical form names are sorted and unique. It leaves the order of non-ASCII names to
+// the codec.
 func (g *glance) name(last *[]byte) looks {
 	begin := g.at
 	how := g.text()
@@ -188,7 +187,7 @@ func (g *glance) name(last *[]byte) looks {
 	return g.gap(how)
 }
 
-// ascii reports whether b has no letters beyond those.
+// ascii reports whether b is ASCII.
 func ascii(b []byte) bool {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {
@@ -198,7 +197,7 @@ func ascii(b []byte) bool {
 	return true
 }
 
-// text reads a string.
+// text scans a string.
 func (g *glance) text() looks {
 	if !g.next('"') {
 		return odd
@@ -229,14 +228,14 @@ func (g *glance) text() looks {
 	}
 }
 
-// skip goes over what stands for itself, eight bytes at a time.
+// skip skips bytes without a special meaning, eight at a time.
 func (g *glance) skip() {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for g.at+8 <= len(g.data) {
 		x := binary.LittleEndian.Uint64(g.data[g.at:])
 		quote, slash := x^ones*'"', x^ones*'\\'
-		// The top bit of a byte is set if it is less than a space, one of the two, or no ASCII.
-		// Bytes above such a one may have it, too: the lowest counts.
+		// The top bit of a byte is set if the byte is below a space, a quote, a backslash, or not ASCII. Bytes above such
+		// a byte may have it, too, so only the lowest one counts.
 		if special := ((x - ones*' ') | (quote - ones) | (slash - ones) | x) & tops; special != 0 {
 			g.at += bits.TrailingZeros64(special) / 8
 			return
@@ -245,8 +244,7 @@ func (g *glance) skip() {
 	}
 }
 
-// escape reads what follows a backslash. Of a letter's number the canonical form is
-// the codec's business.
+// escape scans the rest of an escape. It leaves the canonical form of \u to the codec.
 func (g *glance) escape() looks {
 	if g.at >= len(g.data) {
 		return odd
@@ -274,11 +272,10 @@ func hexadecimal(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
 }
 
-// exact is how many digits a whole number may have to be surely one that every reader
-// reads as it is.
+// exact is the number of digits up to which every reader preserves an integer.
 const exact = 15
 
-// number reads a number. Whole ones are canonical, of others the codec knows.
+// number scans a number. It leaves the canonical form of fractions to the codec.
 func (g *glance) number() looks {
 	minus := g.next('-')
 	begin := g.at
@@ -307,7 +304,7 @@ func (g *glance) number() looks {
 	return how
 }
 
-// digits reads digits, and returns how many.
+// digits skips digits, and returns their number.
 func (g *glance) digits() int {
 	begin := g.at
 	for g.at < len(g.data) && '0' <= g.data[g.at] && g.data[g.at] <= '9' {

@@ -49,7 +49,7 @@ func sameAsFull(t failer, data []byte) {
 	}
 }
 
-func TestAGlanceSeesWhatTheCodecReads(t *testing.T) {
+func TestAGlanceAgreesWithTheCodec(t *testing.T) {
 	for _, s := range bodies() {
 		sameAsFull(t, []byte(s))
 	}

@@ -13,22 +13,21 @@ import (
 )
 
 const (
-	// lookEvery is how often the server is asked for its time, while there is something
-	// to write: clocks drift apart slowly.
+	// lookEvery is the interval of requests for the server's time during writes, because clocks drift slowly.
 	lookEvery = time.Minute
-	// restFor is the longest time between two attempts to write.
+	// restFor bounds the time between two attempts.
 	restFor = 2 * time.Second
 )
 
-// publisher is what is known of the stream while it is written to.
+// publisher is the state of writing to the stream.
 type publisher struct {
 	*Writer
-	ready  bool      // the stream was there
-	looked time.Time // when the server was asked for its time
-	down   bool      // somebody was told that it takes nothing
+	ready  bool      // the stream existed at the last write
+	looked time.Time // the last request for the server's time
+	down   bool      // the log has a failure
 }
 
-// publish publishes messages, one after the other, until there will be no more.
+// publish publishes messages in order, until the channel is closed.
 func (w *Writer) publish() {
 	defer close(w.ended)
 	p := &publisher{Writer: w}
@@ -38,17 +37,16 @@ func (w *Writer) publish() {
 		cause := p.store(b)
 		w.taken.Add(-int64(b.lines))
 		if cause != "" {
-			w.lost.Add(b.dropped) // nobody was told
+			w.lost.Add(b.dropped) // the message with the count was not stored
 			w.drop(cause, b.lines)
 			continue
 		}
 		w.o.Written(b.lines)
-		w.keep(b)
+		w.recycle(b)
 	}
 }
 
-// prepare opens the stream before there is anything to write, so that it can be read.
-// What is in the way of that is met again when there is.
+// prepare opens the stream before the first write, so that it can be read. Errors are met again at the first write.
 func (p *publisher) prepare() {
 	ctx, cancel := context.WithTimeout(p.life, kv.TryFor)
 	defer cancel()
@@ -57,7 +55,7 @@ func (p *publisher) prepare() {
 	}
 }
 
-// store publishes a message until the stream has it, and returns why it never will.
+// store publishes a message until it is stored, or returns why it never will be.
 func (p *publisher) store(b *batch) Cause {
 	for i := 0; ; i++ {
 		err := p.try(b)
@@ -78,8 +76,7 @@ func (p *publisher) store(b *batch) Cause {
 	}
 }
 
-// try publishes a message once. A repeat has the same id, so that a message whose
-// acknowledgement was lost is not there twice.
+// try publishes a message once. Each attempt has the same id, so a message with a lost acknowledgement is not duplicated.
 func (p *publisher) try(b *batch) error {
 	ctx, cancel := context.WithTimeout(p.life, kv.TryFor)
 	defer cancel()
@@ -94,8 +91,8 @@ func (p *publisher) try(b *batch) error {
 	return err
 }
 
-// look opens the stream, and hears what time it is there. Only the first time it has the stream keep to
-// this broker's limits: several that keep saying theirs would undo each other's for ever.
+// look opens the stream and gets the server's time. Only the first call applies this broker's limits, so that brokers with
+// different limits do not keep changing them.
 func (p *publisher) look(ctx context.Context) error {
 	sent := time.Now()
 	is, err := open(ctx, p.js, p.o.Limits, p.looked.IsZero())
@@ -110,7 +107,7 @@ func (p *publisher) look(ctx context.Context) error {
 	return nil
 }
 
-// begun says once that nothing can be written.
+// begun logs a failure once.
 func (p *publisher) begun(err error) {
 	if !p.down {
 		p.down = true
@@ -125,10 +122,10 @@ func (p *publisher) over() {
 	}
 }
 
-// codeTooLarge is the server's code of a message that is larger than the stream takes.
+// codeTooLarge is the server's error code of a message that is too large for the stream.
 const codeTooLarge jetstream.ErrorCode = 10054
 
-// tooLarge reports whether the stream will never have what it refused so.
+// tooLarge reports whether a message is too large for the stream.
 func tooLarge(err error) bool {
 	api, ok := errors.AsType[*jetstream.APIError](err)
 	return ok && api.ErrorCode == codeTooLarge || errors.Is(err, nats.ErrMaxPayload)

@@ -12,32 +12,31 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
-// ErrNone says that the fabric keeps no record.
+// ErrNone means that the fabric has no record.
 var ErrNone = errors.New("this fabric has no record of verdicts")
 
 const (
-	// ahead is how many messages are fetched before they are looked at.
+	// ahead is how many messages are fetched in advance.
 	ahead = 32
-	// idleFor is how long reading waits before it looks whether there is more to come.
+	// idleFor is how long to wait for a message before checking whether there are more.
 	idleFor = 2 * time.Second
-	// goneAfter is when the server forgets a reading that nobody goes on with.
+	// goneAfter is when the server removes an abandoned consumer.
 	goneAfter = time.Minute
 )
 
-// A State says what the stream holds.
+// A State describes the stream.
 type State struct {
 	// Now is the server's time.
 	Now time.Time
-	// First is when the oldest message was stored that is still there; zero: there is none.
+	// First is the time of the oldest message; zero: the stream is empty.
 	First time.Time
-	// Lost: there were older ones, which are gone.
+	// Lost: older messages were removed.
 	Lost bool
 	// Last is the sequence of the newest message.
 	Last uint64
 }
 
-// Look asks what there is to read. For as long as ctx lasts it waits for servers that
-// have no leader.
+// Look returns the state of the stream. It waits until ctx ends for servers without a leader.
 func Look(ctx context.Context, js jetstream.JetStream) (State, error) {
 	s, err := kv.Patiently(ctx, "asking for the stream "+Name, kv.Passing, func(ctx context.Context) (jetstream.Stream, error) {
 		return js.Stream(ctx, Name)
@@ -56,21 +55,19 @@ func Look(ctx context.Context, js jetstream.JetStream) (State, error) {
 	return st, nil
 }
 
-// A Span is what to read.
+// A Span describes what to read.
 type Span struct {
-	// Since is from when on messages were stored, by the server's clock; zero: all.
+	// Since is the earliest time of a message, by the server's clock; zero: all.
 	Since time.Time
-	// Follow goes on with what comes. Otherwise reading ends where the stream ended
-	// when it began.
+	// Follow continues with new messages. Without it, reading ends at the message that was the newest one at
+	// the beginning.
 	Follow bool
-	// CaughtUp is called once, when everything was read that was there at the
-	// beginning; nil: nobody is told.
+	// CaughtUp is called once, when that message was read; nil: no call.
 	CaughtUp func() error
 }
 
-// Read calls each with every message in its order, once, until ctx ends or there is
-// nothing more to read, or each returns an error, which it returns. A lost connection
-// is waited for.
+// Read calls each with every message once and in order, until ctx ends, there are no more messages, or each returns an error, which
+// Read returns. It waits for a lost connection.
 func Read(ctx context.Context, js jetstream.JetStream, span Span, each func(*Batch) error) error {
 	st, err := Look(ctx, js)
 	if err != nil {
@@ -99,15 +96,15 @@ func Read(ctx context.Context, js jetstream.JetStream, span Span, each func(*Bat
 	return r.run(ctx, messages)
 }
 
-// reader is one reading.
+// reader is one call of Read.
 type reader struct {
 	js   jetstream.JetStream
 	span Span
 	each func(*Batch) error
-	// end is the last message of the history, last the one that was read last.
+	// end is the last message of the history, last the last message that was read.
 	end, last uint64
-	complete  bool // everything up to end was read
-	// numbers are the last messages of each broker.
+	complete  bool // all messages up to end were read
+	// numbers are the last numbers of each broker.
 	numbers map[string]uint64
 }
 
@@ -133,7 +130,7 @@ func (r *reader) run(ctx context.Context, messages jetstream.MessagesContext) er
 	}
 }
 
-// take takes one message, and reports whether it was the last to be read.
+// take handles one message, and reports whether it is the last one.
 func (r *reader) take(m jetstream.Msg) (done bool, err error) {
 	b, err := parse(m)
 	if err != nil {
@@ -143,7 +140,7 @@ func (r *reader) take(m jetstream.Msg) (done bool, err error) {
 		b.Gone = b.Sequence - r.last - 1
 	}
 	r.last = b.Sequence
-	// A message that was published again when its id was forgotten.
+	// Skip a message that was published again after its id was forgotten.
 	if b.Number > r.numbers[b.Broker] {
 		r.numbers[b.Broker] = b.Number
 		if err := r.each(b); err != nil {
@@ -156,8 +153,7 @@ func (r *reader) take(m jetstream.Msg) (done bool, err error) {
 	return false, nil
 }
 
-// idle looks whether anything is left to be read when nothing came for a while: what
-// was there at the beginning may be gone meanwhile.
+// idle checks whether unread messages are left, because they may have been removed.
 func (r *reader) idle(ctx context.Context) (done bool, err error) {
 	if r.complete {
 		return false, nil
@@ -169,14 +165,14 @@ func (r *reader) idle(ctx context.Context) (done bool, err error) {
 	case errors.Is(err, ErrNone):
 		return true, err
 	case err != nil:
-		return false, nil // the connection is lost, or nobody leads: it is waited for
+		return false, nil // wait for the connection, or for a leader
 	case st.First.IsZero():
 		return r.caughtUp()
 	}
 	return false, nil
 }
 
-// caughtUp tells that the history was read, and reports whether that is all.
+// caughtUp reports the end of the history, and whether reading ends with it.
 func (r *reader) caughtUp() (done bool, err error) {
 	if r.complete {
 		return false, nil

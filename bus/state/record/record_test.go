@@ -153,7 +153,7 @@ func TestARecordWaitsAFifthOfASecond(t *testing.T) {
 	})
 }
 
-func TestAStopWritesWhatWaits(t *testing.T) {
+func TestAStopWritesWaitingRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		w, c := write(t, s, record.Options{})
@@ -189,7 +189,7 @@ func squatter(t *testing.T, s *server.Server) jetstream.JetStream {
 
 // What comes while the stream takes nothing waits within bounds; the rest is dropped
 // and counted, and what waited is written when the stream is back.
-func TestABlockedWriterHoldsNobodyUpAndCountsWhatItDrops(t *testing.T) {
+func TestABlockedWriterDelaysNoCallAndCountsDroppedRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		js := squatter(t, s)
@@ -274,7 +274,7 @@ func TestAStopDoesNotWaitForRecordsThatTakeLong(t *testing.T) {
 
 // A reader that follows two writers reads each record once and each writer's in its
 // order, whenever it begins.
-func TestBetweenHistoryAndWhatComesNothingIsMissingOrTwice(t *testing.T) {
+func TestFollowingHasNoGapsAndNoDuplicatesAfterTheHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		writers := make([]*record.Writer, 2)
@@ -395,7 +395,7 @@ func TestServersWithoutALeaderAreWaitedFor(t *testing.T) {
 }
 
 // A message that is published again long after is told apart by its number.
-func TestAMessageThatIsThereTwiceIsReadOnce(t *testing.T) {
+func TestADuplicateMessageIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		w, _ := write(t, s, record.Options{})

@@ -15,7 +15,7 @@ import (
 // Name is the stream's name.
 const Name = "hook_record"
 
-// What the stream keeps unless it is said otherwise, and the least that makes sense.
+// The defaults and the least values of the stream's limits.
 const (
 	DefaultAge   = 7 * 24 * time.Hour
 	DefaultBytes = 1 << 30
@@ -24,24 +24,22 @@ const (
 )
 
 const (
-	// parts is which part of the server's room the stream takes where DefaultBytes
-	// would be more than that.
+	// parts is the divisor of the server's space for the stream, if that is less than DefaultBytes.
 	parts = 8
-	// repeatFor is for how long a message that is published again is known.
+	// repeatFor is how long ids of messages are remembered.
 	repeatFor = 2 * time.Minute
-	// maxMessage is the largest message: a full one, and a large record more.
+	// maxMessage is the largest message: a full one and one more large record.
 	maxMessage = maxBytes + maxRecord + 64<<10
 )
 
-// Limits are what the stream keeps.
+// Limits are the limits of the stream.
 type Limits struct {
-	// Age is for how long, Bytes how much; 0: [DefaultAge], [DefaultBytes].
+	// Age and Bytes limit age and size; 0: [DefaultAge], [DefaultBytes].
 	Age   time.Duration
 	Bytes int64
-	// Replicas is how many servers keep it; 0: one.
+	// Replicas is how many servers store it; 0: one.
 	Replicas int
-	// Room is how much the server may store of everything together, of which a stream
-	// takes its share where that is less; 0: plenty.
+	// Room is how many bytes the server may store in all, which may lower the default size; 0: unlimited.
 	Room int64
 }
 
@@ -61,20 +59,20 @@ func (l Limits) config() jetstream.StreamConfig {
 	}
 }
 
-// instead is what a stream is to keep that keeps to have. It never has fewer copies: others may
-// rely on them. How much it keeps is changed only by who says so: brokers have disks of different sizes.
+// instead returns the new configuration of an existing stream. It never has fewer replicas, because others may rely on them. The size
+// changes only if l has one, because the disks of brokers differ.
 func (l Limits) instead(have jetstream.StreamConfig) jetstream.StreamConfig {
 	want := l.config()
 	have.MaxAge, have.Duplicates, have.Replicas = want.MaxAge, want.Duplicates, max(want.Replicas, have.Replicas)
 	if l.Bytes > 0 {
 		have.MaxBytes = want.MaxBytes
 	}
-	have.Compression = want.Compression // messages are packed: a server that packs blocks of them once more writes everything twice
+	have.Compression = want.Compression // messages are compressed already, and compressed blocks are written twice
 	return have
 }
 
-// open makes the stream, or opens the one that is there; keep has it keep to l from now on.
-// It returns what the stream keeps: where there is no room for all of it, less.
+// open creates or opens the stream; keep applies l to an existing one. Without enough space the stream is smaller. It returns the
+// actual configuration.
 func open(ctx context.Context, js jetstream.JetStream, l Limits, keep bool) (*jetstream.StreamInfo, error) {
 	want := l.config()
 	s, err := js.Stream(ctx, Name)
@@ -101,7 +99,7 @@ func open(ctx context.Context, js jetstream.JetStream, l Limits, keep bool) (*je
 	}
 	s, err = js.UpdateStream(ctx, keeps)
 	if kv.NoRoom(err) {
-		return is, nil // it goes on with what it has
+		return is, nil // it keeps its limits
 	}
 	if err != nil {
 		return nil, fmt.Errorf("changing what the stream %s keeps: %w", Name, err)

@@ -14,43 +14,42 @@ import (
 	"github.com/hookfabric/hookfabric/schema/redact"
 )
 
-// What may wait in memory: entries that were put, and messages that are full.
+// The limits of entries and messages in memory.
 const (
 	maxWaiting      = 8192
 	maxWaitingBytes = 32 << 20
 	maxBatches      = 32
-	// flushEvery is how long a message waits to be filled.
+	// flushEvery is how long a message waits for more lines.
 	flushEvery = 200 * time.Millisecond
-	// encodeEvery is how many entries wait until lines are made of them: so few that
-	// what they are about is still at hand for the processor.
+	// encodeEvery is how many entries are encoded together: few enough that their data is still in the cache
+	// of the processor.
 	encodeEvery = 64
-	// maxEmpty is how many messages' room is kept.
+	// maxEmpty bounds the buffers that are reused.
 	maxEmpty = 2
-	// closeFor bounds how long a stop waits for a stream that takes nothing.
+	// closeFor bounds the wait of Close for a stream that stores nothing.
 	closeFor = 5 * time.Second
 )
 
-// Options say what is written down, and who hears of it.
+// Options configure a Writer.
 type Options struct {
-	// Broker is whose verdicts these are.
+	// Broker is the broker of the verdicts.
 	Broker string
-	// Limits are what the stream keeps.
+	// Limits are the limits of the stream.
 	Limits Limits
-	// Content adds what was asked about, and what the hooks made of it.
+	// Content adds the input of hooks, and their changes.
 	Content bool
-	// Rules say where secrets are, beside what looks like one; nil: nowhere.
+	// Rules name secrets, in addition to detected ones; nil: none.
 	Rules *redact.Rules
-	// Host is the name of an agent's machine, if it is known; nil: it never is.
+	// Host returns the name of an agent's machine, empty if it is unknown; nil: always unknown.
 	Host func(agent string) string
-	// Written and Dropped hear of how many records the stream has, and how many it
-	// will never have; nil: nobody does.
+	// Written and Dropped are called with the number of stored and of dropped records; nil: no call.
 	Written func(n int)
 	Dropped func(cause Cause, n int)
-	// Logger hears of trouble; nil is silence.
+	// Logger logs failures; nil: no log.
 	Logger *slog.Logger
 }
 
-// A Writer writes records. Make it with [Start], and end it with [Writer.Close].
+// A Writer stores records. Start one with [Start], and end it with [Writer.Close].
 type Writer struct {
 	o       Options
 	js      jetstream.JetStream
@@ -60,25 +59,24 @@ type Writer struct {
 
 	wake    chan struct{} // there is something to encode
 	due     chan struct{} // the oldest entry has waited long enough
-	flush   *time.Timer   // says so
+	flush   *time.Timer   // fires due
 	batches chan *batch
-	empty   chan []byte // room of messages that the stream has, for the next ones
+	empty   chan []byte // buffers of stored messages, for reuse
 	closing chan struct{}
 	ended   chan struct{}
-	life    context.Context //nolint:containedctx // of the writing, not of one request
+	life    context.Context //nolint:containedctx // of the writer, not of one request
 	stop    context.CancelFunc
-	lost    atomic.Uint64 // records that were dropped, and no message has said so
-	taken   atomic.Int64  // records that were taken to be encoded, and are not stored
+	lost    atomic.Uint64 // dropped records that no message has counted yet
+	taken   atomic.Int64  // records that are being encoded or stored
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	waiting []Entry
 	bytes   int
-	armed   bool // flush will say that something is due
+	armed   bool // flush is running
 	closed  bool
 }
 
-// Start begins to write. It does not wait for the stream, which is made when there is
-// something to write to it; only a broker's name that no subject can have is an error.
+// Start starts a writer. It does not wait for the stream. A broker name that is invalid in a subject is an error.
 func Start(js jetstream.JetStream, o Options) (*Writer, error) {
 	subject, err := bus.RecordSubject(o.Broker)
 	if err != nil {
@@ -105,7 +103,7 @@ func Start(js jetstream.JetStream, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Put takes an entry over, if there is room for it. It never waits.
+// Put adds an entry, or drops it if too many wait. It never blocks.
 func (w *Writer) Put(e Entry) {
 	if !w.o.Content {
 		e.Input, e.Output, e.Value = nil, nil, nil
@@ -130,14 +128,14 @@ func (w *Writer) Put(e Entry) {
 	}
 }
 
-// Waiting is how many entries were put that the stream does not have yet.
+// Waiting returns the number of entries that are not stored yet.
 func (w *Writer) Waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.waiting) + int(w.taken.Load())
 }
 
-// tick says something that need not be said twice.
+// tick sends a signal, unless one is pending.
 func tick(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -161,7 +159,7 @@ func (w *Writer) encode() {
 		if p.lines > 0 {
 			number++
 			b := &batch{lines: p.lines, number: number}
-			b.data = p.tear(w.room())
+			b.data = p.tear(w.buffer())
 			w.batches <- b
 		}
 	}
@@ -176,7 +174,7 @@ func (w *Writer) encode() {
 		}
 		taken := w.take(spare[:0], due)
 		w.fill(p, taken, send)
-		clear(taken) // what they hold is not kept for the next ones
+		clear(taken) // release their contents
 		spare = taken
 		if due {
 			send()
@@ -184,20 +182,18 @@ func (w *Writer) encode() {
 	}
 }
 
-// take takes what waits, and leaves room. If that is because something is due, it will
-// all be sent.
-func (w *Writer) take(room []Entry, due bool) []Entry {
+// take returns the waiting entries, and replaces them with an empty buffer; due: all of them will be sent.
+func (w *Writer) take(empty []Entry, due bool) []Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	taken := w.waiting
-	w.waiting, w.bytes = room, 0
+	w.waiting, w.bytes = empty, 0
 	w.taken.Add(int64(len(taken)))
 	w.armed = w.armed && !due
 	return taken
 }
 
-// fill puts entries on a page, and sends it whenever it is full. It waits while too
-// many wait to be published, and entries wait in front of it meanwhile.
+// fill adds entries to a page, and sends full pages. It blocks while too many messages wait.
 func (w *Writer) fill(p *page, entries []Entry, send func()) {
 	ahead, most := time.Until(w.clock.Now()), min(maxBytes, int(w.js.Conn().MaxPayload())/2)
 	for i := range entries {
@@ -220,8 +216,8 @@ func (w *Writer) fill(p *page, entries []Entry, send func()) {
 	}
 }
 
-// room is room for a message.
-func (w *Writer) room() []byte {
+// buffer returns a buffer for a message.
+func (w *Writer) buffer() []byte {
 	select {
 	case data := <-w.empty:
 		return data
@@ -230,8 +226,8 @@ func (w *Writer) room() []byte {
 	}
 }
 
-// keep keeps the room of a message that nobody has any more.
-func (w *Writer) keep(b *batch) {
+// recycle keeps the buffer of a stored message for reuse.
+func (w *Writer) recycle(b *batch) {
 	if cap(b.data) == 0 || cap(b.data) > maxBytes+maxBytes/2 {
 		return
 	}
@@ -241,8 +237,8 @@ func (w *Writer) keep(b *batch) {
 	}
 }
 
-// Close writes what was put, unless the stream takes nothing for some seconds or ctx
-// ends; what it does not have then is counted as dropped. Nothing can be put any more.
+// Close stores the waiting entries. If that takes longer than closeFor, or ctx ends, it drops the rest. Put has no effect
+// afterwards.
 func (w *Writer) Close(ctx context.Context) error {
 	w.mu.Lock()
 	again := w.closed

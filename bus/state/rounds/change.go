@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Start begins the agent's next round. All that was counted begins anew.
+// Start starts the agent's next round, with new counters.
 func (r *Rounds) Start(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, error) {
 	if err := check(req); err != nil {
 		return schema.Round{}, err
@@ -19,7 +19,7 @@ func (r *Rounds) Start(ctx context.Context, agent string, req *schema.RoundReque
 	id := nuid.Next()
 	rec, changed, err := r.update(ctx, agent, func(now *record) (*record, error) {
 		if now != nil && now.ID == id {
-			return nil, nil // its answer was lost
+			return nil, nil // this write succeeded, and its answer was lost
 		}
 		return next(now, req, id), nil
 	})
@@ -29,7 +29,7 @@ func (r *Rounds) Start(ctx context.Context, agent string, req *schema.RoundReque
 	return r.result(agent, rec, err)
 }
 
-// next is the round that follows on last, which may be nil.
+// next returns the round after last, which may be nil.
 func next(last *record, req *schema.RoundRequest, id string) *record {
 	rec := &record{ID: id, Initial: req.Initial, Subsequent: req.Subsequent, Grace: schema.DefaultGrace}
 	if last != nil {
@@ -41,7 +41,7 @@ func next(last *record, req *schema.RoundRequest, id string) *record {
 	return rec
 }
 
-// or is a, or b where a is absent.
+// or returns a, or b if a is nil.
 func or[T any](a, b *T) *T {
 	if a != nil {
 		return a
@@ -49,7 +49,7 @@ func or[T any](a, b *T) *T {
 	return b
 }
 
-// check says what is wrong with a request.
+// check returns what is wrong with a request.
 func check(req *schema.RoundRequest) error {
 	for _, f := range []struct {
 		name  string
@@ -65,9 +65,8 @@ func check(req *schema.RoundRequest) error {
 	return nil
 }
 
-// WrapUp asks the agent to come to an end now. An agent without a round gets one
-// without limits. It reports false if that was asked in this round before. Of the
-// request only the grace counts; absent: the round keeps its own.
+// WrapUp makes the agent's warning due now. An agent without a round gets one without limits. It returns false if the round had that
+// before. Only the grace of the request applies; absent: that of the round.
 func (r *Rounds) WrapUp(ctx context.Context, agent string, req *schema.RoundRequest) (schema.Round, bool, error) {
 	if err := check(req); err != nil {
 		return schema.Round{}, false, err
@@ -90,14 +89,13 @@ func (r *Rounds) WrapUp(ctx context.Context, agent string, req *schema.RoundRequ
 	return round, changed, err
 }
 
-// Warned notes that the soft warning of the round that began at revision start
-// was handed over: its grace begins. For another round, or a second time, it
-// changes nothing.
+// Warned records that the warning of the round that began at revision start was delivered, which begins its grace period. It has no
+// effect for another round, or a second time.
 func (r *Rounds) Warned(ctx context.Context, agent string, start uint64) error {
 	return r.warned(ctx, agent, func(now *record) bool { return now.Start == start })
 }
 
-// warned notes that of the round that is meant, if it was not yet.
+// warned records that for a matching round.
 func (r *Rounds) warned(ctx context.Context, agent string, meant func(*record) bool) error {
 	if err := r.o.Step(StepWarnedBegun); err != nil {
 		return err
@@ -115,25 +113,24 @@ func (r *Rounds) warned(ctx context.Context, agent string, meant func(*record) b
 	return err
 }
 
-// A Warning is the soft warning of a round in the verdict about an event, which did not come by
-// the queue.
+// A Warning is a warning in the verdict about an event, instead of in the queue.
 type Warning struct {
-	// Start is when the round began, as a revision.
+	// Start is the revision at which the round began.
 	Start uint64
 	Event string
-	// Lease is for how long no other event brings it.
+	// Lease is how long no other event may deliver it.
 	Lease time.Duration
 }
 
-// Warn notes that the verdict about an event brings the soft warning of a round. It reports
-// whether it may, and whether no verdict did before. It may not if another event brought the
-// warning less than a lease ago, if it was handed over, or if there is another round.
+// Warn records that the verdict about an event delivers the warning of a round. It reports whether it may, and whether it is the
+// first such verdict. It may not if another event delivered it less than a lease ago, if the delivery was acknowledged, or if the
+// round has changed.
 func (r *Rounds) Warn(ctx context.Context, agent string, w Warning) (may, first bool, err error) {
 	w.Event = w.Event[:min(len(w.Event), maxEvent)]
 	_, _, err = r.update(ctx, agent, func(now *record) (*record, error) {
 		switch may = now != nil && now.Start == w.Start && !now.Warned; {
 		case !may || now.WarningEvent == w.Event:
-			return nil, nil // or its answer was lost
+			return nil, nil // or this write succeeded, and its answer was lost
 		case now.WarningEvent != "" && r.clock.Age(now.WarningAt) < w.Lease:
 			may = false
 			return nil, nil
@@ -145,8 +142,8 @@ func (r *Rounds) Warn(ctx context.Context, agent string, w Warning) (may, first 
 	return may && err == nil, first && may && err == nil, err
 }
 
-// Warning is the event that brought the soft warning of an agent's round the last time, and how
-// long ago, from the mirror; empty: none did.
+// Warning returns the last event that delivered the warning of an agent's round, and how long ago, from the mirror; empty: there was no
+// such event.
 func (r *Rounds) Warning(agent string) (event string, age time.Duration) {
 	rec := r.record(agent)
 	if rec == nil || rec.WarningEvent == "" {
@@ -155,17 +152,15 @@ func (r *Rounds) Warning(agent string) (event string, age time.Duration) {
 	return rec.WarningEvent, r.clock.Age(rec.WarningAt)
 }
 
-// Acked begins the grace of the agent's round if the last event that brought its soft warning is
-// one of these, which were acknowledged.
+// Acked begins the grace period of the agent's round if the last event that delivered its warning is among the acknowledged events.
 func (r *Rounds) Acked(ctx context.Context, agent string, events []string) error {
 	return r.warned(ctx, agent, func(now *record) bool {
 		return now.WarningEvent != "" && slices.ContainsFunc(events, func(e string) bool { return e[:min(len(e), maxEvent)] == now.WarningEvent })
 	})
 }
 
-// Denied counts a refused call, once per event, and returns the round as it is
-// then. A call that was refused in another round is not counted in this one, and
-// when the run is to end, nothing is counted any more.
+// Denied counts a denied call, once per event, and returns the resulting round. It ignores calls of other rounds, and calls after the
+// run must end.
 func (r *Rounds) Denied(ctx context.Context, agent string, start uint64, event string) (schema.Round, error) {
 	if err := r.o.Step(StepDenialBegun); err != nil {
 		return schema.Round{}, err
@@ -186,8 +181,7 @@ func (r *Rounds) Denied(ctx context.Context, agent string, start uint64, event s
 	return r.result(agent, rec, err)
 }
 
-// Passed notes that a call was let through: refused calls before it do not
-// count any more. Without such it costs nothing.
+// Passed resets the count of denied calls after an allowed call. With a count of zero it costs no request.
 func (r *Rounds) Passed(ctx context.Context, agent string) error {
 	if rec := r.record(agent); rec == nil || len(rec.Denied) == 0 {
 		return nil

@@ -66,14 +66,14 @@ func (m *model) deny(event string) {
 	}
 }
 
-// TestRoundsAreAsTheModelSays does all that can be done with rounds, in any
+// TestRoundsMatchTheModel does all that can be done with rounds, in any
 // order, through two brokers.
-func TestRoundsAreAsTheModelSays(t *testing.T) {
+func TestRoundsMatchTheModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := bustest.Start(t)
 		brokers := []*rounds.Rounds{open(t, bustest.JetStream(t, srv), rounds.Options{}), open(t, bustest.JetStream(t, srv), rounds.Options{})}
 		n := 0
-		// In a bubble nobody may ask when the test is to end.
+		// In a bubble rapid must not ask for the deadline of the test.
 		rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) {
 			n++
 			w := world{t: t, agent: fmt.Sprintf("agent %d", n)}

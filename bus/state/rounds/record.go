@@ -8,38 +8,36 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A record is a round as it is stored.
+// A record is the stored form of a round.
 type record struct {
 	Number     int              `json:"number"`
 	Initial    *schema.Duration `json:"initial,omitzero"`
 	Subsequent *schema.Duration `json:"subsequent,omitzero"`
 	Grace      schema.Duration  `json:"grace"`
-	// ID is made by who starts the round, to know it again when the answer to the
-	// write was lost.
+	// ID is a random id, with which a writer recognises its own write after a lost answer.
 	ID string `json:"id"`
-	// Start is the revision of the round's first write and Started when that was
-	// stored. Both are absent there, where they are the entry's own.
+	// Start is the revision of the round's first write, and Started its time. Both are absent in that write
+	// itself.
 	Start   uint64    `json:"start,omitzero"`
 	Started time.Time `json:"started,omitzero"`
 	WrapUp  bool      `json:"wrap_up,omitzero"`
-	// Warned: the soft warning was handed over, at WarnedAt; where that is absent,
-	// when the entry was stored.
+	// Warned: the warning was delivered, at WarnedAt; absent: at the time of the entry.
 	Warned   bool      `json:"warned,omitzero"`
 	WarnedAt time.Time `json:"warned_at,omitzero"`
-	// WarningEvent is the event whose verdict brought the soft warning, without the queue, the last
-	// time, and WarningAt when that was; where that is absent, when the entry was stored.
+	// WarningEvent is the last event whose verdict delivered the warning, at WarningAt; absent: at the time of
+	// the entry.
 	WarningEvent string    `json:"warning_event,omitzero"`
 	WarningAt    time.Time `json:"warning_at,omitzero"`
-	// Denied are the events of the calls that were refused one after the other.
+	// Denied are the events of the calls that were denied in a row.
 	Denied    []string `json:"denied,omitzero"`
 	Terminate bool     `json:"terminate,omitzero"`
 
-	// revision and stored are the entry's.
+	// revision and stored are those of the entry.
 	revision uint64
 	stored   time.Time
 }
 
-// read is the record in an entry; nil: it holds none that can be read.
+// read decodes an entry; nil: it has no valid record.
 func read(e kv.Entry) *record {
 	if e.Revision == 0 || e.Kind != kv.Put {
 		return nil
@@ -51,7 +49,7 @@ func read(e kv.Entry) *record {
 	return rec.at(e.Revision, e.Created)
 }
 
-// sound reports whether it is one that was written here.
+// sound reports whether the record is valid.
 func (rec *record) sound() bool {
 	for _, d := range []*schema.Duration{rec.Initial, rec.Subsequent, &rec.Grace} {
 		if d != nil && *d < 0 {
@@ -61,7 +59,7 @@ func (rec *record) sound() bool {
 	return rec.Number >= 0 && len(rec.Denied) <= MaxDenials
 }
 
-// at fills in what the entry itself says.
+// at sets the fields that depend on the entry.
 func (rec *record) at(revision uint64, stored time.Time) *record {
 	rec.revision, rec.stored = revision, stored
 	if rec.Start == 0 {
@@ -76,15 +74,14 @@ func (rec *record) at(revision uint64, stored time.Time) *record {
 	return rec
 }
 
-// copy is a record that may be changed and written.
+// copy returns a deep copy.
 func (rec *record) copy() *record {
 	c := *rec
 	c.Denied = slices.Clone(rec.Denied)
 	return &c
 }
 
-// deny counts a refused call. When the run is to end, there is nothing left to
-// count. It reports whether anything changed.
+// deny counts a denied call, unless the run must end. It reports whether the record changed.
 func (rec *record) deny(event string) bool {
 	if rec.Terminate || slices.Contains(rec.Denied, event) {
 		return false
@@ -94,7 +91,7 @@ func (rec *record) deny(event string) bool {
 	return true
 }
 
-// round is what others see of it now.
+// round returns the round at this moment.
 func (rec *record) round(agent string, clock *kv.Clock) schema.Round {
 	r := schema.Round{
 		Agent: agent, Start: rec.Start, Number: rec.Number, Initial: rec.Initial, Subsequent: rec.Subsequent, Grace: rec.Grace,

@@ -9,8 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// FuzzRead holds that whatever is stored is a sound round or none, and is the
-// same round when it is written again.
+// FuzzRead checks that any value is a valid round or none, and that writing the round again does not change it.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{`{}`, `junk`, `{"number":-1}`, `{"grace":"-1s"}`, `{"number":3,"initial":"10m","grace":"2m","id":"x"}`,
 		`{"start":7,"started":"2026-01-02T03:04:05Z","warned":true,"denied":["a","b"],"terminate":true}`} {
@@ -35,7 +34,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-func TestWhatIsNoRoundIsNone(t *testing.T) {
+func TestInvalidRecordsAreNoRounds(t *testing.T) {
 	for name, e := range map[string]kv.Entry{
 		"nothing":        {},
 		"a marker":       {Revision: 3, Kind: kv.Deleted},

@@ -15,56 +15,54 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Bucket holds one key per agent: its round.
+// Bucket holds the rounds, one key per agent.
 const Bucket = "hook_rounds"
 
-// MaxDenials is how many calls may be refused one after the other before the
-// run is to end.
+// MaxDenials is how many calls in a row may be denied before the run must end.
 const MaxDenials = 10
 
 const (
-	// livesFor is how long a round is kept that nothing happens to.
+	// livesFor is how long an unchanged round lives.
 	livesFor = 30 * 24 * time.Hour
-	// markersFor is how long it shows that a round has lapsed.
+	// markersFor is the TTL of the marker of a lapsed round.
 	markersFor = time.Minute
-	// The bucket's room: what it takes, and what it must have on a small disk.
+	// maxBytes is the size of the bucket, minBytes its least size on a small disk.
 	maxBytes = 64 << 20
 	minBytes = 1 << 20
-	// maxRecord bounds one round: its denials' event ids are the most of it.
+	// maxRecord bounds one round, which consists mostly of event ids.
 	maxRecord = 32 << 10
-	// maxEvent is the longest event id that is counted by.
+	// maxEvent bounds the stored part of an event id.
 	maxEvent = 256
-	// behindFor is how long a mirror may be behind and still be ready.
+	// behindFor is how long the mirror may be behind before it is not ready.
 	behindFor = 3 * time.Second
 )
 
-// Errors are sentences that may be shown to whoever asked.
+// The errors may be shown to clients.
 var (
 	// ErrNone: the agent has no round.
 	ErrNone = errors.New("the agent has no round")
-	// ErrInvalid: the request makes no sense.
+	// ErrInvalid: the request is invalid.
 	ErrInvalid = errors.New("the round is not valid")
-	// ErrUnavailable: the state could be neither read nor written in time.
+	// ErrUnavailable: the state could not be read or written in time.
 	ErrUnavailable = errors.New("the rounds cannot be reached now")
 )
 
-// Options say how rounds are kept.
+// Options configure the bucket.
 type Options struct {
-	// Replicas of the bucket; one that is there gets more, but never less; 0 is 1.
+	// Replicas of the bucket; an existing bucket can get more, never fewer; 0: 1.
 	Replicas int
-	// Room is how much the server may store of everything together, of which buckets
-	// that are made take their share; 0: plenty.
+	// Room is how many bytes the server may store in all, of which a new bucket gets a share; 0: unlimited.
 	Room int64
-	// Conflict hears of a compare-and-set that was lost; nil: nobody does.
+	// Conflict is called after a lost compare-and-set; nil: no call.
 	Conflict func()
-	// Step is called at each named step; an error ends the work there, as if the
-	// process had died. Only tests set it.
+	// Step is called at each named step. An error ends the work there, as if the process had died. Only tests
+	// set it.
 	Step func(Step) error
-	// Logger hears of what can wait; nil is silence.
+	// Logger logs what needs no action at once; nil: no log.
 	Logger *slog.Logger
 }
 
-// A Step is a point at which a process may die.
+// A Step is a step at which a test can simulate the death of the process.
 type Step string
 
 // The steps of a round.
@@ -83,17 +81,16 @@ type Rounds struct {
 	mirror *kv.Mirror
 	clock  kv.Clock
 	lanes  lanes
-	// lives is how long the bucket keeps a round that nothing happens to; 0: for
-	// ever. The marker of its end may be missed.
+	// lives is how long the bucket keeps an unchanged round; 0: without a limit. Rounds are also checked
+	// against it in memory, because the marker of a lapsed one may be missed.
 	lives time.Duration
 
 	// known are the records by agent. They are never changed, only replaced.
 	known sync.Map
-	mu    sync.Mutex // guards that known records are replaced by newer ones only
+	mu    sync.Mutex // ensures that known records are replaced with newer ones only
 }
 
-// Open makes the bucket, or opens the one that is there, loads the mirror and
-// keeps it until [Rounds.Close].
+// Open creates or opens the bucket, and follows it until [Rounds.Close].
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Rounds, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -124,11 +121,11 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Rounds, erro
 	return r, nil
 }
 
-// Unstored returns why nothing was stored of what was written last; nil: it was.
+// Unstored returns the error of the last write; nil: it succeeded.
 func (r *Rounds) Unstored() error { return r.bucket.Unstored() }
 
-// Anew forgets that: the server was mended.
-func (r *Rounds) Anew() { r.bucket.Anew() }
+// ClearUnstored forgets that error, after the server was restarted.
+func (r *Rounds) ClearUnstored() { r.bucket.ClearUnstored() }
 
 // Close stops following.
 func (r *Rounds) Close(context.Context) error {
@@ -144,7 +141,7 @@ func (r *Rounds) Ready() error {
 	return nil
 }
 
-// apply takes over what the bucket holds.
+// apply applies a revision of the bucket.
 func (r *Rounds) apply(e kv.Entry) {
 	agent, err := bus.ParseToken(e.Key)
 	if err != nil {
@@ -166,7 +163,7 @@ func (r *Rounds) apply(e kv.Entry) {
 	}
 }
 
-// learn takes over what was written here, before the bucket says so.
+// learn stores a record that was written here, before the mirror has it.
 func (r *Rounds) learn(agent string, rec *record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +172,7 @@ func (r *Rounds) learn(agent string, rec *record) {
 	}
 }
 
-// record is what is known of the agent's round; nil: it has none.
+// record returns the known record of the agent's round; nil: it has no round.
 func (r *Rounds) record(agent string) *record {
 	if v, ok := r.known.Load(agent); ok && !r.lapsed(v.(*record)) {
 		return v.(*record)
@@ -185,7 +182,7 @@ func (r *Rounds) record(agent string) *record {
 
 func (r *Rounds) lapsed(rec *record) bool { return r.lives > 0 && r.clock.Age(rec.stored) >= r.lives }
 
-// Get is the agent's round as it is now, from the mirror; false: it has none.
+// Get returns the agent's round at this moment, from the mirror; false: it has no round.
 func (r *Rounds) Get(agent string) (schema.Round, bool) {
 	rec := r.record(agent)
 	if rec == nil {
@@ -194,8 +191,7 @@ func (r *Rounds) Get(agent string) (schema.Round, bool) {
 	return rec.round(agent, &r.clock), true
 }
 
-// Latest is the agent's round as the leader has it; false: it has none. What the
-// mirror knows may be old, where its node was cut off.
+// Latest returns the agent's round from the leader; false: it has no round. The mirror may be old if this node was cut off.
 func (r *Rounds) Latest(ctx context.Context, agent string) (schema.Round, bool, error) {
 	key, err := bus.Token(agent)
 	if err != nil {
@@ -213,8 +209,7 @@ func (r *Rounds) Latest(ctx context.Context, agent string) (schema.Round, bool, 
 	return rec.round(agent, &r.clock), true, nil
 }
 
-// SoftDue are the rounds whose agents are to be warned and, as far as the mirror
-// knows, were not.
+// SoftDue returns the rounds whose warning is due and, as far as the mirror knows, was not delivered.
 func (r *Rounds) SoftDue() []schema.Round {
 	var due []schema.Round
 	r.known.Range(func(agent, rec any) bool {
@@ -228,7 +223,7 @@ func (r *Rounds) SoftDue() []schema.Round {
 	return due
 }
 
-// Blocked counts the agents that may only use terminal tools.
+// Blocked counts the agents that may use only terminal tools.
 func (r *Rounds) Blocked() (n int) {
 	r.known.Range(func(agent, rec any) bool {
 		if rec := rec.(*record); !r.lapsed(rec) {

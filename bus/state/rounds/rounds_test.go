@@ -47,7 +47,7 @@ func start(t testing.TB, r *rounds.Rounds, agent string, req schema.RoundRequest
 	return round
 }
 
-// wantRound compares what is known of a round, apart from its start.
+// wantRound compares a known round, without its start.
 func wantRound(t testing.TB, r *rounds.Rounds, agent string, want schema.Round) {
 	t.Helper()
 	synctest.Wait()
@@ -361,7 +361,7 @@ func TestARoundThatNothingHappensToLapses(t *testing.T) {
 	}
 }
 
-func TestTheLeaderKnowsWhatAMirrorHasNotHeardOf(t *testing.T) {
+func TestLatestReadsRoundsThatTheMirrorDoesNotHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		behind, other := open(t, js, rounds.Options{}), open(t, js, rounds.Options{})
@@ -386,7 +386,7 @@ func TestTheLeaderKnowsWhatAMirrorHasNotHeardOf(t *testing.T) {
 	})
 }
 
-func TestAServerThatIsGoneIsSaid(t *testing.T) {
+func TestAStoppedServerIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		r := open(t, js, rounds.Options{})

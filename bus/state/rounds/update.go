@@ -12,15 +12,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// attempts bounds how often a change is tried. The processes that race for one
-// agent's round are few; each lets one of its own try at a time.
+// attempts bounds how often a change is tried. Few processes compete for one agent's round, and each tries one change at a time.
 const attempts = 50
 
-// update has change make of the round what it is to be, and writes that unless
-// it is nil. change gets a copy, or nil if there is no round, and is called
-// anew if the round was changed meanwhile. What it does must be harmless if it
-// is done twice: the answer to a write may be lost. update returns the round as
-// it is in the end, and whether it was written.
+// update calls change with a copy of the round, nil without a round, and stores the result unless it is nil. If the round was changed at
+// the same time, it calls change again. A repeated change must be harmless, because the answer to a write may be lost. update returns
+// the final round, and whether it was written.
 func (r *Rounds) update(ctx context.Context, agent string, change func(now *record) (*record, error)) (*record, bool, error) {
 	key, err := bus.Token(agent)
 	if err != nil {
@@ -44,8 +41,7 @@ func (r *Rounds) update(ctx context.Context, agent string, change func(now *reco
 	return nil, false, fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// wait returns when it is time for another attempt after err; an error: it is
-// not worth one.
+// wait waits before another attempt after err; an error: another attempt is useless.
 func (r *Rounds) wait(ctx context.Context, attempt int, err error) error {
 	switch {
 	case kv.Refused(err):
@@ -57,7 +53,7 @@ func (r *Rounds) wait(ctx context.Context, attempt int, err error) error {
 	return err
 }
 
-// try is one attempt.
+// try makes one attempt.
 func (r *Rounds) try(ctx context.Context, agent, key string, change func(now *record) (*record, error)) (*record, bool, error) {
 	e, err := r.bucket.Last(ctx, key)
 	if err != nil {
@@ -86,8 +82,7 @@ func (r *Rounds) try(ctx context.Context, agent, key string, change func(now *re
 	return rec, true, nil
 }
 
-// lanes let one caller at a time change the round of an agent; those of others
-// may share a lane.
+// lanes serialise the changes of each agent's round; several agents may share a lane.
 type lanes struct {
 	seed  maphash.Seed
 	lanes [64]chan struct{}

@@ -11,12 +11,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// nearlyFull is how much is left of a bucket that has no room for one more.
+// nearlyFull is how many bytes are left in a bucket that counts as full.
 const nearlyFull = 8 << 10
 
-// Lately lists the agents of a host that were seen lately, or of all hosts: first
-// who is silent for the longest, last whose sessions ended. crowded: there was no
-// room for all, so that who was silent for the longest may be missing.
+// Lately lists the agents that were seen lately, of one host or of all: the longest silent ones first, ended ones last. crowded: the bucket
+// is full, so agents that have been silent the longest may be missing.
 func (s *Sessions) Lately(ctx context.Context, host string) (all []schema.AgentStatus, crowded bool, err error) {
 	bucket := s.presence.bucket
 	info, err := bucket.Info(ctx)
@@ -44,15 +43,14 @@ func (s *Sessions) Lately(ctx context.Context, host string) (all []schema.AgentS
 	return all, room > 0 && info.Bytes > room-nearlyFull, nil
 }
 
-// Agents lists the agents that were seen lately. That is written every two
-// minutes, and when an agent begins a session.
+// Agents lists the agents that were seen lately. Their last call is at most about two minutes newer than the list shows.
 func (s *Sessions) Agents(ctx context.Context) ([]Agent, error) {
 	w, err := s.presence.bucket.Store().WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	defer func() { _ = w.Stop() }()
-	// What is written meanwhile comes twice.
+	// Concurrent writes appear twice.
 	all := map[string]Agent{}
 	for {
 		select {

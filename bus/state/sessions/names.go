@@ -13,18 +13,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxName is the longest name. It is also that of a folder.
+// maxName is the longest name, which is also the name of a folder.
 const maxName = 64
 
 // maxAnswer is the highest number of an answer.
 const maxAnswer = 1_000_000
 
-// A roll is the agents of one session that have names.
+// A roll is the list of the named agents of a session.
 type roll struct {
 	Agents []member `json:"agents"`
 }
 
-// A member is one of them.
+// A member is an agent with a name.
 type member struct {
 	Agent string `json:"agent"`
 	Name  string `json:"name"`
@@ -32,8 +32,8 @@ type member struct {
 	Answers int `json:"answers"`
 }
 
-// Name names the answer of an agent: by its label, or without one by counting.
-// The same label again is the same answer; a label of another agent's name is refused.
+// Name returns the name and label of an agent's answer; without a label it counts. The same label means the same answer. A label with
+// another agent's name is an error.
 func (s *Sessions) Name(ctx context.Context, session, agent, label string) (Named, error) {
 	key, err := bus.Token(session)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Sessions) Name(ctx context.Context, session, agent, label string) (Name
 	return Named{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// Room returns nil if the names of sessions take less than so many percent of their bucket.
+// Room returns nil if the names use less than a percentage of their bucket.
 func (s *Sessions) Room(ctx context.Context, percent int) error {
 	switch within, err := s.names.Within(ctx, percent); {
 	case err != nil:
@@ -77,7 +77,7 @@ func (s *Sessions) Room(ctx context.Context, percent int) error {
 	return nil
 }
 
-// parseLabel takes a label apart. Without one the name is empty, and the number 0.
+// parseLabel splits a label into name and number, both zero for an empty label.
 func parseLabel(label string) (name string, number int, err error) {
 	if label == "" {
 		return "", 0, nil
@@ -96,12 +96,12 @@ func parseLabel(label string) (name string, number int, err error) {
 	return name, number, nil
 }
 
-// odd reports whether c must not be in a name.
+// odd reports whether c is invalid in a name.
 func odd(c rune) bool {
 	return c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
 }
 
-// try is one attempt to name an answer; false: somebody else was faster.
+// try makes one attempt to name an answer; false: another broker was faster.
 func (s *Sessions) try(ctx context.Context, key, session string, wanted member) (member, bool, error) {
 	e, err := s.names.Last(ctx, key)
 	if err != nil {
@@ -128,9 +128,8 @@ func (s *Sessions) try(ctx context.Context, key, session string, wanted member) 
 	return m, err == nil, err
 }
 
-// isIn reports whether an agent of that id was seen in the session, as far as that is
-// known here or written down. A failure counts as no: what agents read is checked once
-// more for each, see [schema.PeerAnswer.For].
+// isIn reports whether an agent with that id was seen in the session, here or on other brokers. A failure counts as no, because
+// [schema.PeerAnswer.For] checks again for each reader.
 func (s *Sessions) isIn(ctx context.Context, id, session string) bool {
 	if s.Known(id).in(session) {
 		return true
@@ -139,8 +138,8 @@ func (s *Sessions) isIn(ctx context.Context, id, session string) bool {
 	return err == nil && stored.in(session)
 }
 
-// name finds what an answer is called, and notes that in the roll. It reports
-// whether that changed the roll. isIn tells which ids are those of agents in the session.
+// name determines the name and number of an answer, and reports whether that changed the roll. isIn reports whether an id is that of an
+// agent in the session.
 func (r *roll) name(wanted member, isIn func(id string) bool) (m member, changed bool, err error) {
 	i := slices.IndexFunc(r.Agents, func(m member) bool { return m.Agent == wanted.Agent })
 	if i < 0 {
@@ -166,7 +165,7 @@ func (r *roll) name(wanted member, isIn func(id string) bool) (m member, changed
 	return wanted, changed, nil
 }
 
-// join gives an agent the name it wants, or the first that is free and no agent's id.
+// join gives an agent the wanted name, or the first free name that is no agent's id.
 func (r *roll) join(wanted member, isIn func(id string) bool) (int, error) {
 	if len(r.Agents) >= MaxAgents {
 		return 0, fmt.Errorf("%w: %d of them have given answers; start another session", ErrFull, MaxAgents)
@@ -184,16 +183,15 @@ func (r *roll) join(wanted member, isIn func(id string) bool) (int, error) {
 	return len(r.Agents) - 1, nil
 }
 
-// taken reports whether an agent is called so, or nearly so: names are also
-// those of folders, where some systems do not tell capitals apart. It counts as well what
-// [schema.PeerAnswer.For] makes of a name.
+// taken reports whether an agent has this name, ignoring case, because some file systems do. Names that [schema.PeerAnswer.For] derives
+// count, too.
 func (r *roll) taken(name string) bool {
 	return slices.ContainsFunc(r.Agents, func(m member) bool {
 		return strings.EqualFold(m.Name, name) || strings.EqualFold(schema.PeerPrefix+m.Name, name) || strings.EqualFold(m.Name, schema.PeerPrefix+name)
 	})
 }
 
-// hasID reports whether that is the id of an agent of the roll.
+// hasID reports whether that is the id of an agent in the roll.
 func (r *roll) hasID(name string) bool {
 	return slices.ContainsFunc(r.Agents, func(m member) bool { return strings.EqualFold(m.Agent, name) })
 }

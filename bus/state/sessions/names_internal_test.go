@@ -70,7 +70,7 @@ func TestNamesAreStableAndBelongToOne(t *testing.T) {
 // noAgent is a session in which no agent was seen that gave no answer.
 func noAgent(string) bool { return false }
 
-// What an agent reads in the place of its own id is nobody's name.
+// An agent must not have the name that replaces another agent's id.
 func TestTheNameForAnAgentWithThatIDIsNotAnothers(t *testing.T) {
 	for _, names := range [][2]string{{"agent1", "peer-Agent1"}, {"peer-agent1", "agent1"}} {
 		var r roll

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxEarlier is how many sessions of an agent are remembered beside its present one.
+	// maxEarlier is how many earlier sessions of an agent are remembered.
 	maxEarlier = 7
-	// partAgain is after what time it is looked again whether an agent takes part in a session:
-	// another broker may be writing that it does.
+	// partAgain is the delay before a second check whether an agent is in a session, because another broker may be
+	// storing that.
 	partAgain = 300 * time.Millisecond
 )
 
-// earlier are the sessions before the present one: each once, and no more than are remembered.
+// earlier returns the sessions before the present one, without duplicates, at most maxEarlier.
 func earlier(now string, all []string) (some []string) {
 	now = bounded(now)
 	for _, s := range all {
@@ -31,7 +31,7 @@ func earlier(now string, all []string) (some []string) {
 	return some
 }
 
-// same reports whether the same is known of two agents.
+// same reports whether two agents are equal.
 func (a Agent) same(b Agent) bool {
 	return slices.Equal(a.Earlier, b.Earlier) && a.Agent == b.Agent && a.Session == b.Session && a.Runtime == b.Runtime && a.Version == b.Version &&
 		a.Host == b.Host && a.LastSeen.Equal(b.LastSeen) && a.Ended == b.Ended
@@ -42,7 +42,7 @@ func (a Agent) in(session string) bool {
 	return session != "" && (a.Session == session || slices.Contains(a.Earlier, session))
 }
 
-// TakesPart reports whether an agent was seen in a session lately, or has a name there.
+// TakesPart reports whether an agent was seen in a session lately, or has a name in it.
 func (s *Sessions) TakesPart(ctx context.Context, agent, session string) (bool, error) {
 	for i := range 2 {
 		if s.Known(agent).in(session) {
@@ -71,7 +71,7 @@ func (s *Sessions) IsAgent(ctx context.Context, id string) (bool, error) {
 	return a.Agent != "", err
 }
 
-// stored is what all brokers know of an agent; the zero Agent: nothing.
+// stored returns what the bucket has about an agent; the zero Agent: nothing.
 func (s *Sessions) stored(ctx context.Context, agent string) (a Agent, err error) {
 	key, err := bus.Token(agent)
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Sessions) stored(ctx context.Context, agent string) (a Agent, err error
 		return a, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if e.Kind == kv.Put && e.Revision > 0 {
-		_ = schema.Unmarshal(e.Value, &a) // what cannot be read is written over
+		_ = schema.Unmarshal(e.Value, &a) // an invalid value will be overwritten
 	}
 	return a, nil
 }
@@ -99,20 +99,18 @@ func (s *Sessions) named(ctx context.Context, agent, session string) (bool, erro
 	}
 	var r roll
 	if e.Kind == kv.Put && e.Revision > 0 {
-		_ = schema.Unmarshal(e.Value, &r) // naming says what is wrong with it
+		_ = schema.Unmarshal(e.Value, &r) // Name returns the error
 	}
 	return slices.ContainsFunc(r.Agents, func(m member) bool { return m.Agent == agent }), nil
 }
 
-// reserved are names of those who are more than agents: others would believe an answer that
-// seems to be theirs.
+// reserved returns names that suggest more authority than an agent has.
 func reserved() []string {
 	return []string{"operator", "operators", "orchestrator", "orchestrators", "human", "humans", "user", "admin", "administrator", "root",
 		"system", "fabric", "hookfabric", "broker", "round", "timeout", "approver", "policy"}
 }
 
-// Reserved returns the name in a label if no agent may call itself so, or nearly so: in other
-// letters, or with digits, _ and - in it.
+// Reserved returns the name in a label, and whether it is reserved. Case, digits, _ and - are ignored.
 func Reserved(label string) (name string, is bool) {
 	name, _, _ = cutLabel(label)
 	plain := strings.Map(func(c rune) rune {
@@ -124,7 +122,7 @@ func Reserved(label string) (name string, is bool) {
 	return name, slices.Contains(reserved(), plain)
 }
 
-// cutLabel takes the number off a label.
+// cutLabel splits a label at its last dot.
 func cutLabel(label string) (name, number string, ok bool) {
 	i := strings.LastIndexByte(label, '.')
 	if i < 0 {

@@ -15,49 +15,46 @@ import (
 )
 
 const (
-	// writeEvery is how often an agent is written of whom there is nothing new.
+	// writeEvery is the interval at which an unchanged agent is written.
 	writeEvery = 2 * time.Minute
-	// maxWaiting bounds the agents that wait to be written, maxKnown those that are
-	// remembered here.
+	// maxWaiting bounds the agents that wait to be written, maxKnown those in memory.
 	maxWaiting = 1024
 	maxKnown   = 100_000
-	// maxField bounds what an agent says of itself.
+	// maxField bounds each text about an agent, in bytes.
 	maxField = 256
-	// warnEvery is how often the same trouble is spoken of.
+	// warnEvery is the interval of log lines about the same failure.
 	warnEvery = time.Minute
-	// storeTries is how often an agent is tried to be written that others write, too.
+	// storeTries bounds the attempts to write an agent that other brokers write, too.
 	storeTries = 5
-	// clockFor is how long the server's time is told by what was heard of it.
+	// clockFor is how long an estimate of the server's time is used.
 	clockFor = 5 * time.Minute
 )
 
-// A presence writes down who was seen, in the background.
+// A presence stores sightings of agents in the background.
 type presence struct {
 	bucket  *kv.Bucket
 	log     *slog.Logger
 	waiting chan string
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
-	// clock tells the server's time, which was heard of last at that time; only the
-	// writing looks.
+	// clock estimates the server's time, last updated at heard; only the goroutine that writes uses both.
 	clock kv.Clock
 	heard time.Time
 
-	mu    sync.Mutex // guards known, all that is in it, and the rest
+	mu    sync.Mutex // guards the following fields
 	known map[string]*seen
-	// missed counts those of whom nothing was noted, for there were too many.
+	// missed counts sightings that were dropped because there were too many agents.
 	missed int
-	// warned is when trouble in writing was last spoken of.
+	// warned is the time of the last log line about a failure.
 	warned time.Time
 }
 
-// seen is what is known here of one agent.
+// seen is the local state of one agent.
 type seen struct {
 	agent Agent
-	// changed: it is not what was written last. queued: it waits to be written.
+	// changed: it differs from the written state. queued: it waits to be written.
 	changed, queued bool
-	// at is when the agent was seen, written when that was last written, by this broker
-	// or another. Both are of this machine's clock, and only tell how long ago that is.
+	// at is the local time of the last sighting, written that of the last write by any broker.
 	at, written time.Time
 }
 
@@ -73,15 +70,14 @@ func (p *presence) close() {
 	p.ended.Wait()
 }
 
-// Seen notes that an agent was seen. It costs no round trip.
+// Seen records a sighting of an agent, without a request.
 func (s *Sessions) Seen(agent, session string) {
 	if !s.presence.knew(agent, session) {
 		s.presence.note(Agent{Agent: agent, Session: session})
 	}
 }
 
-// knew notes that an agent was seen of whom that is all there is to note, as at
-// nearly every call, and reports whether it is one.
+// knew records a sighting without news, as nearly all are, and reports whether it was one.
 func (p *presence) knew(agent, session string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,11 +89,10 @@ func (p *presence) knew(agent, session string) bool {
 	return k.at.Sub(k.written) < writeEvery
 }
 
-// Describe adds what an agent said of itself when its session started, or that it
-// ended. What is empty stays what it was.
+// Describe adds what an agent reported at the start or end of its session. Empty fields keep their values.
 func (s *Sessions) Describe(a Agent) { s.presence.note(a) }
 
-// note takes over what is new of an agent, and has it written if it is time.
+// note merges a sighting, and queues a write if it is due.
 func (p *presence) note(a Agent) {
 	now := time.Now()
 	p.mu.Lock()
@@ -121,12 +116,11 @@ func (p *presence) note(a Agent) {
 	select {
 	case p.waiting <- a.Agent:
 		k.queued = true
-	default: // at the next call
+	default: // the next sighting tries again
 	}
 }
 
-// overlay is what is known of an agent with what is new. The end of a session says
-// nothing of an agent that is in another one.
+// overlay merges a sighting into the known agent. It ignores the end of a session in which the agent is no longer.
 func overlay(known, a Agent) Agent {
 	if a.Ended && known.Session != "" && bounded(a.Session) != known.Session {
 		return known
@@ -140,13 +134,13 @@ func overlay(known, a Agent) Agent {
 	return known
 }
 
-// latest returns as much of what is new as is remembered, or what is known if nothing is new.
+// latest returns the new text, cut to maxField, or the known one if it is empty.
 func latest(known, text string) string { return cmp.Or(bounded(text), known) }
 
-// bounded returns as much of a text as is remembered.
+// bounded cuts a text to maxField.
 func bounded(text string) string { return text[:min(len(text), maxField)] }
 
-// run writes who waits, and forgets who was not seen for long.
+// run writes queued agents, and forgets idle ones.
 func (p *presence) run(ctx context.Context) {
 	sweep := time.NewTicker(idleFor)
 	defer sweep.Stop()
@@ -176,7 +170,7 @@ func (p *presence) sweep() {
 	}
 }
 
-// write stores what is known of an agent.
+// write stores an agent.
 func (p *presence) write(ctx context.Context, agent string) {
 	p.mu.Lock()
 	k := p.known[agent]
@@ -191,16 +185,15 @@ func (p *presence) write(ctx context.Context, agent string) {
 		return
 	}
 	k.changed = true
-	// Who is written by others all the time is listed, and what is new of it can wait.
+	// An agent with many concurrent writes is listed anyway, and its news can wait.
 	if ctx.Err() == nil && !errors.Is(err, kv.ErrContended) && time.Since(p.warned) >= warnEvery {
 		p.warned = time.Now()
 		p.log.Warn("cannot store that agents were seen, such as this one; the broker tries again at their next calls", "agent", agent, "error", err)
 	}
 }
 
-// store merges what is known here with what other brokers know, who may have
-// heard more. If one of them wrote just that lately, that will do: age is how long
-// ago.
+// store merges the local state with the stored one, which other brokers may have extended. If another broker has just written the same, it
+// only returns the age of that write.
 func (p *presence) store(ctx context.Context, a Agent) (age time.Duration, err error) {
 	key, err := bus.Token(a.Agent)
 	if err != nil {
@@ -216,7 +209,7 @@ func (p *presence) store(ctx context.Context, a Agent) (age time.Duration, err e
 		}
 		var stored Agent
 		if e.Revision > 0 && e.Kind == kv.Put {
-			// What cannot be read is written over.
+			// An invalid value is overwritten.
 			_ = schema.Unmarshal(e.Value, &stored)
 		}
 		merged := stored.with(a)
@@ -237,7 +230,7 @@ func (p *presence) store(ctx context.Context, a Agent) (age time.Duration, err e
 	return 0, kv.ErrContended
 }
 
-// hear asks the server for its time, if that is due.
+// hear updates the estimate of the server's time, if that is due.
 func (p *presence) hear(ctx context.Context) error {
 	sent := time.Now()
 	if !p.heard.IsZero() && sent.Sub(p.heard) < clockFor {
@@ -252,8 +245,7 @@ func (p *presence) hear(ctx context.Context) error {
 	return nil
 }
 
-// with is what is stored of an agent with what is known here. When it was seen
-// is when it is stored.
+// with merges the stored agent with the local state. LastSeen is not stored, because it is the time of the write.
 func (a Agent) with(known Agent) Agent {
 	before := append([]string{a.Session}, a.Earlier...)
 	a = overlay(a, known)
@@ -262,8 +254,7 @@ func (a Agent) with(known Agent) Agent {
 	return a
 }
 
-// Known is what is known here of an agent, without asking anybody; the zero Agent:
-// nothing is.
+// Known returns the local state of an agent, without a request; the zero Agent: nothing is known.
 func (s *Sessions) Known(agent string) Agent {
 	p := s.presence
 	p.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
-// The buckets: who is who among the agents of a session, and who was seen when.
+// The buckets: the names of agents in sessions, and sightings of agents.
 const (
 	Bucket      = "hook_sessions"
 	AgentBucket = "hook_agents"
@@ -21,77 +21,74 @@ const (
 const MaxAgents = 256
 
 const (
-	// sessionFor is how long the names of a session are kept after the last answer
-	// that brought something new, agentFor how long an agent counts as seen lately:
-	// one that is silent has to be seen a while longer than it speaks.
+	// sessionFor is how long the names of a session live after the last change, agentFor how long an
+	// agent counts as seen lately. It is long, so that operators notice silent agents.
 	sessionFor = 14 * 24 * time.Hour
 	agentFor   = 24 * time.Hour
-	// idleFor is how long an agent is remembered here that says nothing.
+	// idleFor is how long an idle agent stays in memory.
 	idleFor = 10 * time.Minute
-	// The buckets' room, and what they must have if there is not so much.
+	// The sizes of the buckets, and their least sizes on a small disk.
 	maxSessionBytes, minSessionBytes = 32 << 20, 1 << 20
 	maxAgentBytes, minAgentBytes     = 16 << 20, 1 << 20
-	// maxSession bounds the names of one session.
+	// maxSession bounds the names of one session, in bytes.
 	maxSession = 128 << 10
 )
 
-// Errors are sentences that may be shown to whoever asked.
+// The errors may be shown to clients.
 var (
-	// ErrInvalid: the label is none.
+	// ErrInvalid: the label is invalid.
 	ErrInvalid = errors.New("the label is not valid")
-	// ErrTaken: the name is another agent's of the session.
+	// ErrTaken: another agent of the session has the name.
 	ErrTaken = errors.New("the name belongs to another agent")
 	// ErrFull: too many agents of the session have names.
 	ErrFull = errors.New("the session has too many agents")
 	// ErrNoRoom: too many sessions have names.
 	ErrNoRoom = errors.New("there is no room for the names of another session")
-	// ErrUnavailable: the state could be neither read nor written in time.
+	// ErrUnavailable: the state could not be read or written in time.
 	ErrUnavailable = errors.New("the sessions cannot be reached now")
 )
 
-// Options say how sessions are kept.
+// Options configure the buckets.
 type Options struct {
-	// Replicas of the buckets; those that are there get more, but never less; 0 is 1.
+	// Replicas of the buckets; existing buckets can get more, never fewer; 0: 1.
 	Replicas int
-	// Room is how much the server may store of everything together, of which buckets
-	// that are made take their share; 0: plenty.
+	// Room is how many bytes the server may store in all, of which new buckets get a share; 0: unlimited.
 	Room int64
-	// Logger hears of what can wait; nil is silence.
+	// Logger logs what needs no action at once; nil: no log.
 	Logger *slog.Logger
 }
 
-// Sessions are the agents' anonymised names and who was seen when.
+// Sessions are the agents' anonymised names, and sightings of agents.
 type Sessions struct {
 	names *kv.Bucket
-	// naming is held by who names an answer: one at a time, so that the callers of
-	// a process do not race each other.
+	// naming holds a token while an answer is named, so that the callers of a process do not compete.
 	naming   chan struct{}
 	presence *presence
 }
 
-// Named is what an answer is called.
+// Named is the name of an answer.
 type Named struct {
-	// Name is the author's, such as agent2, stable in its session.
+	// Name is the author's name, such as agent2, which does not change in its session.
 	Name string
-	// Label is the answer's, such as agent2.1.
+	// Label is the answer's label, such as agent2.1.
 	Label string
 }
 
-// An Agent is what is known of an agent that was seen lately.
+// An Agent is an agent that was seen lately.
 type Agent struct {
 	Agent   string `json:"agent"`
 	Session string `json:"session,omitzero"`
-	// Earlier are the sessions in which it was seen before, the latest first.
+	// Earlier are its earlier sessions, the latest first.
 	Earlier  []string  `json:"earlier,omitzero"`
 	Runtime  string    `json:"runtime,omitzero"`
 	Version  string    `json:"version,omitzero"`
 	Host     string    `json:"host,omitzero"`
 	LastSeen time.Time `json:"last_seen,omitzero"`
-	// Ended: its session ended, and nothing was heard since. It is not silent.
+	// Ended: its session ended, and it sent nothing since. It does not count as silent.
 	Ended bool `json:"ended,omitzero"`
 }
 
-// Open makes the buckets, or opens those that are there.
+// Open creates or opens the buckets.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -116,13 +113,13 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, er
 	return &Sessions{names: names, naming: make(chan struct{}, 1), presence: newPresence(agents, o.Logger)}, nil
 }
 
-// Unstored returns why nothing was stored of what was written last; nil: it was.
+// Unstored returns the error of the last write; nil: it succeeded.
 func (s *Sessions) Unstored() error { return s.names.Unstored() }
 
-// Anew forgets that: the server was mended.
-func (s *Sessions) Anew() { s.names.Anew() }
+// ClearUnstored forgets that error, after the server was restarted.
+func (s *Sessions) ClearUnstored() { s.names.ClearUnstored() }
 
-// Close stops what runs in the background.
+// Close stops the background work.
 func (s *Sessions) Close(context.Context) error {
 	s.presence.close()
 	return nil

@@ -158,7 +158,7 @@ func written(t testing.TB, js jetstream.JetStream) uint64 {
 	return s.CachedInfo().State.LastSeq
 }
 
-func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
+func TestAgentsAreListedForADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := bustest.Start(t)
 		js := bustest.JetStream(t, srv)
@@ -171,7 +171,7 @@ func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
 		one.Seen("b", "")
 		synctest.Wait()
 		<-time.After(9 * time.Minute)
-		other.Seen("an agent", "s2") // who knows less takes nothing away
+		other.Seen("an agent", "s2") // a broker with less information removes nothing
 		want := []sessions.Agent{{Agent: "an agent", Session: "s2", Earlier: []string{"s"}, Runtime: "generic", Version: "1.2", Host: "h"}, {Agent: "b"}}
 		if diff := cmp.Diff(want, seen(t, one)); diff != "" {
 			t.Errorf("want -, got +:\n%s", diff)
@@ -198,9 +198,8 @@ func TestWhoWasSeenIsListedUntilItIsLongAgo(t *testing.T) {
 	})
 }
 
-// TestTheEndOfASessionIsNoSilence holds that whoever looks for silence finds
-// those first who should speak.
-func TestTheEndOfASessionIsNoSilence(t *testing.T) {
+// Silent agents come first in the list, and ended ones last.
+func TestAnEndedAgentIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := bustest.Start(t)
 		one, other := open(t, bustest.JetStream(t, srv)), open(t, bustest.JetStream(t, srv))
@@ -234,9 +233,8 @@ func TestTheEndOfASessionIsNoSilence(t *testing.T) {
 	})
 }
 
-// TestACrowdThatHasNoRoomMakesRoom fills the bucket: who comes is noted, who was
-// silent for the longest goes, and that is said.
-func TestACrowdThatHasNoRoomMakesRoom(t *testing.T) {
+// In a full bucket a new agent replaces the one that has been silent the longest, and the list reports that.
+func TestNewAgentsReplaceTheLongestSilentOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		bucket, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: sessions.AgentBucket, MaxBytes: 64 << 10, Storage: jetstream.MemoryStorage})
@@ -301,8 +299,8 @@ func TestAnAgentOfManyBrokersIsWrittenAsOften(t *testing.T) {
 	})
 }
 
-// TestACrowdIsWritten has more agents seen at once than may wait to be written.
-func TestACrowdIsWritten(t *testing.T) {
+// TestManyAgentsAreStored has more agents seen at once than may wait to be written.
+func TestManyAgentsAreStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
@@ -323,7 +321,7 @@ func TestACrowdIsWritten(t *testing.T) {
 	})
 }
 
-func TestAgentsThatSayTooMuchAreCutShort(t *testing.T) {
+func TestLongTextsAboutAnAgentAreCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, bustest.JetStream(t, bustest.Start(t)))
 		s.Seen("", "s")
@@ -335,7 +333,7 @@ func TestAgentsThatSayTooMuchAreCutShort(t *testing.T) {
 	})
 }
 
-func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
+func TestAFailedWriteIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
@@ -419,7 +417,7 @@ func TestReservedNamesAreThoseThatLookLikeThem(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsGoneIsSaid(t *testing.T) {
+func TestAStoppedServerIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
@@ -435,7 +433,7 @@ func TestAServerThatIsGoneIsSaid(t *testing.T) {
 	})
 }
 
-func TestABrokenRollIsSaid(t *testing.T) {
+func TestAnUnreadableRollIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
 		s := open(t, js)
@@ -458,7 +456,7 @@ func TestAnAliasIsNoAgentsID(t *testing.T) {
 		one.Seen("agent2", "s")
 		one.Seen("agent3", "another session")
 		synctest.Wait()
-		other := open(t, bustest.JetStream(t, srv)) // it heard of nobody, and reads who was seen
+		other := open(t, bustest.JetStream(t, srv)) // it has seen no agent, and reads the list
 		for _, step := range []struct {
 			agent, session, want string
 		}{{"agent2", "s", "agent3"}, {"writer", "s", "agent4"}, {"agent4", "s", "agent5"}, {"writer", "t", "agent2"}, {"writer", "u", "agent1"}} {

@@ -22,38 +22,35 @@ import (
 const Bucket = "hook_unjudged"
 
 const (
-	// keptFor is how long a call is remembered: a shim that hands it in later still
-	// was stopped in between for longer, and it counts twice.
-	keptFor = 7 * 24 * time.Hour
-	// The bucket's room, and what it must have if there is not so much.
+	// lifetime is how long a call is remembered. A shim that was stopped for longer may report it twice.
+	lifetime = 7 * 24 * time.Hour
+	// The size of the bucket, and its least size on a small disk.
 	maxBytes, minBytes = 32 << 20, 1 << 20
-	// maxValue bounds one call.
+	// maxValue bounds one call, in bytes.
 	maxValue = 16 << 10
-	// atOnce is how many are written side by side.
+	// atOnce bounds the concurrent writes.
 	atOnce = 8
 )
 
-// ErrUnavailable says that not all of it could be stored in time. What was is
-// known now.
+// ErrUnavailable means that not all calls could be stored in time. Some may have been.
 var ErrUnavailable = errors.New("calls that were not judged cannot be recorded now")
 
-// Options say how the calls are kept.
+// Options configure the bucket.
 type Options struct {
-	// Replicas of the bucket; one that is there gets more, but never less; 0 is 1.
+	// Replicas of the bucket; an existing bucket can get more, never fewer; 0: 1.
 	Replicas int
-	// Room is how much the server may store of everything together, of which a
-	// bucket that is made takes its share; 0: plenty.
+	// Room is how many bytes the server may store in all, of which a new bucket gets a share; 0: unlimited.
 	Room int64
 }
 
-// Calls are the calls that nobody judged.
+// Calls are the calls that no broker judged.
 type Calls struct{ bucket *kv.Bucket }
 
-// Open makes the bucket, or opens the one that is there.
+// Open creates or opens the bucket.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Calls, error) {
 	b, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
 		Bucket: Bucket, Description: "the calls of the hook fabric's agents that no broker judged", Replicas: max(o.Replicas, 1),
-		Storage: jetstream.FileStorage, History: 1, TTL: keptFor, MaxBytes: kv.Share(o.Room, 64, maxBytes, minBytes), MaxValueSize: maxValue,
+		Storage: jetstream.FileStorage, History: 1, TTL: lifetime, MaxBytes: kv.Share(o.Room, 64, maxBytes, minBytes), MaxValueSize: maxValue,
 	}, minBytes)
 	if err != nil {
 		return nil, err
@@ -61,9 +58,8 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Calls, error
 	return &Calls{b}, nil
 }
 
-// Add stores calls, whose event ids are UUIDs, and tells first of each that was
-// not known before: of all who say so at once, one is told. first may be called
-// side by side. known counts the others.
+// Add stores calls, whose event ids are UUIDs, and calls first for each new one, possibly concurrently. Of
+// several concurrent reports of one call only one is new. known counts the others.
 func (c *Calls) Add(ctx context.Context, calls []schema.Unjudged, first func(*schema.Unjudged)) (known int, err error) {
 	var all errgroup.Group
 	all.SetLimit(atOnce)
@@ -88,11 +84,10 @@ func (c *Calls) Add(ctx context.Context, calls []schema.Unjudged, first func(*sc
 	return known, nil
 }
 
-// byHeader says who stored a call, so that who did not hear whether it worked
-// knows their own.
+// byHeader has a random id of the write, with which a writer recognises its own write after a lost answer.
 const byHeader = "Hook-By"
 
-// add stores one, and reports whether it was known before.
+// add stores a call, and reports whether it was known before.
 func (c *Calls) add(ctx context.Context, u *schema.Unjudged) (known bool, err error) {
 	by := nuid.Next()
 	data, err := schema.Marshal(u)
@@ -100,7 +95,7 @@ func (c *Calls) add(ctx context.Context, u *schema.Unjudged) (known bool, err er
 		return false, err
 	}
 	err = kv.Retry(ctx, func(ctx context.Context) (bool, error) {
-		// A refusal can be spurious, and after an error it may be there all the same.
+		// A refusal can be spurious, and after an error the call may be stored.
 		e, err := c.bucket.Last(ctx, u.EventID)
 		if err != nil {
 			return false, err
@@ -118,8 +113,8 @@ func (c *Calls) add(ctx context.Context, u *schema.Unjudged) (known bool, err er
 	return known, err
 }
 
-// Unstored returns why nothing was stored of what was written last; nil: it was.
+// Unstored returns the error of the last write; nil: it succeeded.
 func (c *Calls) Unstored() error { return c.bucket.Unstored() }
 
-// Anew forgets that: the server was mended.
-func (c *Calls) Anew() { c.bucket.Anew() }
+// ClearUnstored forgets that error, after the server was restarted.
+func (c *Calls) ClearUnstored() { c.bucket.ClearUnstored() }

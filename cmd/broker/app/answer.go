@@ -37,7 +37,7 @@ func answerCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return k.run(c, args) },
 	}
 	k.remote.flags(c)
-	k.patient(c)
+	k.timeoutFlag(c)
 	f := c.Flags()
 	f.StringVar(&k.req.Session, "session", "", "session whose other agents receive the answer")
 	f.StringVar(&k.agent, "agent", "", "agent that gives the answer")
@@ -72,7 +72,7 @@ func (k *answering) run(c *cobra.Command, args []string) error {
 	return printReceipt(c.OutOrStdout(), done, &receipt.Receipt)
 }
 
-// send makes the request, after the workspace and a long text were stored.
+// send stores the workspace and a long text, and then makes the request.
 func (k *answering) send(c *cobra.Command, text string) (*schema.AnswerReceipt, error) {
 	ctx := c.Context()
 	nc, err := k.connect(ctx, schema.VerbRelay)
@@ -100,21 +100,21 @@ func (k *answering) send(c *cobra.Command, text string) (*schema.AnswerReceipt, 
 	return receipt, k.askOn(ctx, nc, about{schema.VerbRelay, k.agent}, &k.req, receipt)
 }
 
-// pack stores the workspace as it is now, and says what of it is left out.
+// pack stores the workspace as it is now, and prints what it leaves out.
 func (k *answering) pack(ctx context.Context, nc *nats.Conn, stderr io.Writer) error {
 	type packed struct {
-		left []snapshot.Omission
-		err  error
+		omitted []snapshot.Omission
+		err     error
 	}
 	r, w := io.Pipe()
 	done := make(chan packed, 1)
 	go func() {
-		left, err := snapshot.Pack(ctx, k.req.Workspace, w)
+		omitted, err := snapshot.Pack(ctx, k.req.Workspace, w)
 		w.CloseWithError(err)
-		done <- packed{left, err}
+		done <- packed{omitted, err}
 	}()
 	o, err := k.store(ctx, nc, r)
-	r.CloseWithError(err) // whoever still packs has nobody to write to
+	r.CloseWithError(err) // ends Pack if the store failed
 	p := <-done
 	if p.err != nil && !(err != nil && errors.Is(p.err, err)) {
 		return p.err
@@ -122,14 +122,14 @@ func (k *answering) pack(ctx context.Context, nc *nats.Conn, stderr io.Writer) e
 	if err != nil {
 		return fmt.Errorf("storing the workspace: %w", err)
 	}
-	for _, left := range p.left {
-		_ = line(stderr, "left out of the workspace: %s", left)
+	for _, o := range p.omitted {
+		_ = printLine(stderr, "left out of the workspace: %s", o)
 	}
 	k.req.Snapshot = &o
 	return nil
 }
 
-// inDoubt says what is not known when the request was not answered.
+// inDoubt adds to the error of an unanswered request how to find out whether it took effect.
 func (k *answering) inDoubt(err error) error {
 	lost, ok := errors.AsType[*noAnswer](err)
 	switch {

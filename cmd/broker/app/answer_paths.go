@@ -9,18 +9,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxLooks is how many paths of a text are looked for on the disk.
+// maxLooks bounds the paths of a text that are looked up on the disk.
 const maxLooks = 20_000
 
-// pathWord is what may be a path in a text, after an option that it may follow.
+// pathWord matches words that may be a path, with an option such as -I before it.
 var pathWord = regexp.MustCompile("(^|[\\s\"'`(<\\[{=:,;|@])(-[A-Za-z]+)?([^\\s\"'`()<>\\[\\]{}=:,;|@]*/[^\\s\"'`()<>\\[\\]{}=:,;|]*)")
 
-// calledBy is text with folder called by that absolute path, where the text names
-// it by another: through a symbolic link, or relative to where we are.
+// calledBy replaces other paths of a folder in a text, relative ones and those through symbolic
+// links, with folder, its absolute path.
 func calledBy(text, folder string) string {
 	info, err := os.Stat(folder)
 	if err != nil {
-		return text // packing it says what is wrong
+		return text // packing reports the error
 	}
 	if real, err := filepath.EvalSymlinks(folder); err == nil && real != folder {
 		text = schema.MoveFolder(text, real, folder)

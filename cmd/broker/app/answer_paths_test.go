@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAnAuthorsFolderIsCalledByOnePath(t *testing.T) {
+func TestAllNamesOfTheWorkspaceBecomeOnePath(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -15,14 +15,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// changeTime is how long a change may take: the brokers give themselves a minute
-// until every node has loaded it, and then have to say so.
+// changeTime bounds a change: the brokers wait at most a minute until every node has loaded it,
+// and then answer.
 const changeTime = 70 * time.Second
 
-// stdinName is what a configuration from stdin is called.
+// stdinName is the name of stdin in messages.
 const stdinName = "stdin"
 
-// applyCommand makes a hooks.yaml the active version.
+// applyCommand is `broker apply`.
 func applyCommand() *cobra.Command {
 	var change changing
 	c := &cobra.Command{
@@ -35,7 +35,7 @@ func applyCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			req, err := applyRequest(args[0], c.InOrStdin())
 			if err != nil {
-				return tell(c, sourceName(args[0]), nil, err)
+				return reportCheck(c, sourceName(args[0]), nil, err)
 			}
 			return change.run(c, req, req.File)
 		},
@@ -44,7 +44,7 @@ func applyCommand() *cobra.Command {
 	return c
 }
 
-// takes is how many arguments a command takes, and what they are.
+// takes returns a check of the number of arguments.
 func takes(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -54,7 +54,7 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// applyRequest is the request to apply a file that has no faults.
+// applyRequest returns the request to apply a file; a file with faults is an error.
 func applyRequest(path string, stdin io.Reader) (schema.ConfigRequest, error) {
 	data, err := readSource(path, stdin)
 	if err != nil {
@@ -77,8 +77,8 @@ func readSource(path string, stdin io.Reader) ([]byte, error) {
 	return readFile(path)
 }
 
-// sourceName names a file in messages. What stands on stdin has the current
-// folder for its own.
+// sourceName returns the name of a file in messages. Configurations from stdin belong to the
+// current folder.
 func sourceName(path string) string {
 	if path == "-" {
 		return stdinName
@@ -86,7 +86,7 @@ func sourceName(path string) string {
 	return path
 }
 
-// changing is a command that changes the active version.
+// changing is a call of a command that changes the active version.
 type changing struct {
 	remote
 	force, asJSON bool
@@ -98,7 +98,7 @@ func (k *changing) flags(c *cobra.Command) {
 	c.Flags().BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
-// run makes the request, which is about what, and tells what came of it.
+// run makes the request and prints its result; what names the new configuration.
 func (k *changing) run(c *cobra.Command, req schema.ConfigRequest, what string) error {
 	stderr := c.ErrOrStderr()
 	req.Force = k.force
@@ -109,7 +109,7 @@ func (k *changing) run(c *cobra.Command, req schema.ConfigRequest, what string) 
 		return inDoubt(err, what)
 	}
 	for _, text := range slices.Concat(answer.Warnings, problems(answer)) {
-		_ = line(stderr, "%s", text)
+		_ = printLine(stderr, "%s", text)
 	}
 	if k.asJSON {
 		if err := printJSON(c.OutOrStdout(), answer); err != nil {
@@ -124,10 +124,10 @@ func (k *changing) run(c *cobra.Command, req schema.ConfigRequest, what string) 
 	case k.asJSON:
 		return nil
 	}
-	return line(c.OutOrStdout(), "%s", k.changed(c.Context(), answer))
+	return printLine(c.OutOrStdout(), "%s", k.changed(c.Context(), answer))
 }
 
-// inDoubt says what is not known when a request was not answered.
+// inDoubt adds to the error of an unanswered request how to find out whether it took effect.
 func inDoubt(err error, what string) error {
 	if lost, ok := errors.AsType[*noAnswer](err); ok && lost.received() {
 		return fmt.Errorf("%w; %s may have been applied: look with 'broker config history'", err, what)
@@ -135,7 +135,7 @@ func inDoubt(err error, what string) error {
 	return err
 }
 
-// problems says, node by node, what cannot be loaded.
+// problems returns one line per node and hook that cannot be loaded.
 func problems(answer *schema.ConfigAnswer) []string {
 	lines := make([]string, len(answer.Problems))
 	for i, p := range answer.Problems {
@@ -147,8 +147,8 @@ func problems(answer *schema.ConfigAnswer) []string {
 	return lines
 }
 
-// changed says which version is active now, and which was before. The history
-// tells how large they are; it is not worth failing for.
+// changed describes the active version and the previous one. Without the history it leaves out
+// their numbers of hooks.
 func (k *changing) changed(ctx context.Context, answer *schema.ConfigAnswer) string {
 	if !answer.Changed {
 		return fmt.Sprintf("nothing changed: version %d is active and has the same content; to load changed Python code, restart the workers", answer.Version)
@@ -159,7 +159,7 @@ func (k *changing) changed(ctx context.Context, answer *schema.ConfigAnswer) str
 	if err != nil {
 		return line
 	}
-	if now := kept(answered.History, answer.Version); now != nil {
+	if now := versionIn(answered.History, answer.Version); now != nil {
 		line += fmt.Sprintf(": %d hooks", now.Hooks)
 	}
 	if old := before(answered.History, answer.Version); old != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 )
 
-// lines are a log that many write.
+// lines is a log that is safe for concurrent use.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -33,8 +33,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// In whatever way a NATS deployment asks agents who they are, they answer only in their sessions.
-func TestAnswersAreCheckedWhereNATSAuthenticates(t *testing.T) {
+// An agent may answer only in its own sessions, however a NATS deployment authenticates it.
+func TestTheBrokerChecksAnswersIfNATSAuthenticates(t *testing.T) {
 	t.Parallel()
 	user := &server.User{Username: "broker", Password: "secret"}
 	for name, c := range map[string]struct {
@@ -44,7 +44,7 @@ func TestAnswersAreCheckedWhereNATSAuthenticates(t *testing.T) {
 	}{
 		"users and passwords": {server.Options{Users: []*server.User{user}}, url.UserPassword("broker", "secret"), true},
 		"a token":             {server.Options{Authorization: "secret"}, url.User("secret"), true},
-		"nothing":             {server.Options{}, nil, false},
+		"no authentication":   {server.Options{}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +84,7 @@ func TestAnswersAreCheckedWhereNATSAuthenticates(t *testing.T) {
 			}
 			said := log.String()
 			if strings.Contains(said, "does not authenticate its clients") == c.asked || strings.Contains(said, "secret") {
-				t.Errorf("the broker said: %s", said)
+				t.Errorf("the broker logged: %s", said)
 			}
 		})
 	}

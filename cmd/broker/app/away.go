@@ -7,64 +7,64 @@ import (
 )
 
 const (
-	// lookAtLease is how often it is looked whether the broker may answer.
+	// lookAtLease is how often the broker checks whether its lease permits answers.
 	lookAtLease = time.Second
-	// awayAfter is for how long it may not before its clients are sent away: one that
-	// only stood still finds out sooner that it may.
+	// awayAfter is how long it must not answer before it redirects its clients. A broker that
+	// was only suspended renews its lease sooner.
 	awayAfter = 2 * time.Second
-	// leaveIn is how long they have: clients of ours take a moment in which they have
-	// nothing under way.
+	// leaveIn is how long the clients have to move. Clients of the fabric leave when they have no
+	// call in progress.
 	leaveIn = 5 * time.Second
 )
 
-// doors are what of a server takes part in sending clients away.
-type doors interface {
-	AskToLeave() (told []uint64, err error)
-	Drop(told []uint64) (dropped int)
+// A redirecter is a server that can send its clients to other servers.
+type redirecter interface {
+	AskToLeave() (asked []uint64, err error)
+	Drop(asked []uint64) (dropped int)
 }
 
-// An usher sends the clients of a broker to the others of its cluster when it is cut off
-// from them, so that it may answer no call: their calls would wait in vain. Who comes
-// later, or comes back, finds nobody else and stays.
-type usher struct {
-	fresh func(now time.Time) bool
-	doors doors
-	log   *slog.Logger
+// A clientRedirect sends the clients of a broker to the others of its cluster when it is cut off
+// from them and may answer no call. A client that connects later stays, because it reaches no
+// other broker.
+type clientRedirect struct {
+	fresh  func(now time.Time) bool
+	server redirecter
+	log    *slog.Logger
 
-	since time.Time // when the broker was first seen not to be fresh; zero: it is
-	asked time.Time // when clients were asked to leave; zero: they were not
-	told  []uint64  // those that were
+	since   time.Time // when the lease was first found expired; zero: it is valid
+	askedAt time.Time // when clients were asked to leave; zero: they were not
+	asked   []uint64  // the clients that were asked
 }
 
-// look does what is due.
-func (u *usher) look(now time.Time) {
+// check does what is due.
+func (r *clientRedirect) check(now time.Time) {
 	switch {
-	case u.fresh(now):
-		u.since, u.asked, u.told = time.Time{}, time.Time{}, nil
-	case u.since.IsZero():
-		u.since = now
-	case u.asked.IsZero() && now.Sub(u.since) >= awayAfter:
-		u.asked = now
-		u.ask()
-	case u.told != nil && now.Sub(u.asked) >= leaveIn:
-		if n := u.doors.Drop(u.told); n > 0 {
-			u.log.Warn("closed connections of clients that did not move to another server", "clients", n)
+	case r.fresh(now):
+		r.since, r.askedAt, r.asked = time.Time{}, time.Time{}, nil
+	case r.since.IsZero():
+		r.since = now
+	case r.askedAt.IsZero() && now.Sub(r.since) >= awayAfter:
+		r.askedAt = now
+		r.ask()
+	case r.asked != nil && now.Sub(r.askedAt) >= leaveIn:
+		if n := r.server.Drop(r.asked); n > 0 {
+			r.log.Warn("closed connections of clients that did not move to another server", "clients", n)
 		}
-		u.told = nil
+		r.asked = nil
 	}
 }
 
-func (u *usher) ask() {
+func (r *clientRedirect) ask() {
 	var err error
-	if u.told, err = u.doors.AskToLeave(); err != nil {
-		u.log.Error("this broker is cut off from its cluster, and cannot redirect its clients", "error", err)
+	if r.asked, err = r.server.AskToLeave(); err != nil {
+		r.log.Error("this broker is cut off from its cluster, and cannot redirect its clients", "error", err)
 		return
 	}
-	u.log.Warn("this broker is cut off from its cluster and answers no call; it redirects its clients to the other brokers", "clients", len(u.told))
+	r.log.Warn("this broker is cut off from its cluster and answers no call; it redirects its clients to the other brokers", "clients", len(r.asked))
 }
 
-// run looks until ctx ends.
-func (u *usher) run(ctx context.Context) {
+// run checks once a second until ctx ends.
+func (r *clientRedirect) run(ctx context.Context) {
 	tick := time.NewTicker(lookAtLease)
 	defer tick.Stop()
 	for {
@@ -72,16 +72,16 @@ func (u *usher) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			u.look(now)
+			r.check(now)
 		}
 	}
 }
 
-// startUsher has clients sent away, in a cluster, until the broker stops.
-func (b *Broker) startUsher(ctx context.Context) {
+// startRedirect starts a clientRedirect in a cluster; it runs until the broker stops.
+func (b *Broker) startRedirect(ctx context.Context) {
 	if b.server == nil || !b.server.Clustered() {
 		return
 	}
-	u := &usher{fresh: b.lease.Fresh, doors: b.server, log: b.log}
-	b.beside(ctx, "client watch", u.run)
+	r := &clientRedirect{fresh: b.lease.Fresh, server: b.server, log: b.log}
+	b.inBackground(ctx, "client watch", r.run)
 }

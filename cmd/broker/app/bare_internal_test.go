@@ -6,18 +6,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestWhichConfigurationsAreBare(t *testing.T) {
+func TestLacksPresetHooks(t *testing.T) {
 	stage := schema.Hook{Type: schema.Builtin, Handler: schema.HumanInput}
 	for name, c := range map[string]struct {
 		cfg  schema.Config
 		want bool
 	}{
-		"a preset without hooks":        {schema.Config{Presets: []string{"delivery"}, Hooks: []schema.Hook{{Name: "x"}}}, true},
-		"no preset":                     {schema.Config{Hooks: []schema.Hook{{Name: "x"}}}, false},
-		"a preset with a hook of its":   {schema.Config{Presets: []string{"delivery"}, Hooks: []schema.Hook{{Preset: "delivery"}}}, false},
-		"a preset whose place is taken": {schema.Config{Presets: []string{"delivery"}, Hooks: []schema.Hook{stage}}, false},
+		"a preset without hooks":      {schema.Config{Presets: []string{"delivery"}, Hooks: []schema.Hook{{Name: "x"}}}, true},
+		"no preset":                   {schema.Config{Hooks: []schema.Hook{{Name: "x"}}}, false},
+		"a preset with a hook":        {schema.Config{Presets: []string{"delivery"}, Hooks: []schema.Hook{{Preset: "delivery"}}}, false},
+		"a preset with a replacement": {schema.Config{Presets: []string{"delivery"}, Hooks: []schema.Hook{stage}}, false},
 	} {
-		if got := bare(&c.cfg); got != c.want {
+		if got := lacksPresetHooks(&c.cfg); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

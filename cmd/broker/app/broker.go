@@ -35,68 +35,67 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// Options are what a Broker needs. The zero Options are the whole system on
-// one machine, without hooks.
+// Options configure a Broker. The zero Options are the whole system on one machine, without
+// hooks.
 type Options struct {
-	// Config is the hooks.yaml to publish; empty: take what is there.
+	// Config is the hooks.yaml to publish; empty: use the active configuration of the fabric.
 	Config string
-	// Replace lets Config take the place of what other brokers use.
+	// Replace publishes Config even if other brokers use another configuration.
 	Replace bool
-	// Reload has Config applied again when its file changes, and at each signal
-	// from here whether it has or not; nil: the file is read once.
+	// Reload makes the broker apply Config when its file changes, and at each signal from the
+	// channel; nil: the file is read once.
 	Reload <-chan os.Signal
 	// Data is the embedded server's directory; empty: DefaultData.
 	Data string
-	// Listen is the embedded server's address; empty: no listener, only this
-	// process can connect.
+	// Listen is the embedded server's address; empty: only this process can connect.
 	Listen string
-	// HTTP is the address of health checks and metrics; empty: none.
+	// HTTP is the address of health checks and metrics; empty: no HTTP.
 	HTTP string
 	// NATS is an existing deployment to use instead of the embedded server.
 	NATS string
 	// Creds is a credentials file for NATS.
 	Creds string
-	// TLS is the certificate that the embedded server shows, and whose it demands of
-	// clients; with NATS, what this broker shows and whom it trusts there. It is also
-	// that of HTTP, where other machines can reach that.
+	// TLS is the certificate of the embedded server, and the authority for clients' certificates.
+	// With NATS it is the certificate that this broker shows, and the authority that it trusts.
+	// HTTP uses the same certificate on addresses that other machines can reach.
 	TLS certs.Files
-	// HTTPClients is a file of authorities: who asks HTTP must show a certificate of one of
-	// them; empty: nobody has to.
+	// HTTPClients is a CA bundle that verifies HTTP clients on non-loopback addresses; empty: HTTP
+	// clients need no certificate.
 	HTTPClients string
-	// Cluster has the embedded server be one of several; its zero value: it is not.
+	// Cluster makes the embedded server join a cluster; the zero value: no cluster.
 	Cluster Cluster
-	// Leaf has the embedded server take leaves, or be one of a hub; its zero value: neither.
+	// Leaf makes the embedded server accept leaf nodes, or be one; the zero value: neither.
 	Leaf server.Leaf
-	// Replicas is on how many servers everything is kept; 0: on three where that many
-	// are named of the cluster, else on one.
+	// Replicas is how many servers store each stream; 0: three in a cluster with at least three
+	// servers, otherwise one.
 	Replicas int
-	// Tenant is whose events are answered, where everybody has to say who they are;
-	// empty: the default tenant's. It says nothing with NATS, where Creds do.
+	// Tenant is the tenant that this broker serves if clients need credentials; empty: the default
+	// tenant. With NATS it is ignored, and Creds decide.
 	Tenant string
 	// NoWorker leaves the pool "default" to other processes.
 	NoWorker bool
-	// PerAgent bounds what one agent takes of this broker; the zero Limits: nothing does.
+	// PerAgent limits each agent's use of this broker; the zero Limits: no limits.
 	PerAgent ratelimit.Limits
-	// Messages bounds what one agent's credentials send to the embedded server in a second;
-	// 0: nothing does.
+	// Messages limits the messages per second of one agent's credentials at the embedded server;
+	// 0: no limit.
 	Messages int
-	// Allowances bound what one agent stores; the zero Allowances: the usual ones.
+	// Allowances limit what one agent stores; the zero Allowances: the default limits.
 	Allowances ratelimit.Allowances
 	// Sync is how often the embedded server syncs to disk; 0: at every write.
 	Sync time.Duration
-	// ReadyPools must have a worker before the broker says that it is ready.
+	// ReadyPools must each have a worker before the broker is ready.
 	ReadyPools []string
-	// Record says what is written down of verdicts; the zero value keeps who was
-	// asked what and how it was decided, for a week.
+	// Record configures the record of verdicts; the zero value stores events and verdicts for a
+	// week.
 	Record RecordOptions
-	// Logger; nil: slog's default.
+	// Logger is nil for slog's default.
 	Logger *slog.Logger
 }
 
 // A Broker is a running broker.
 type Broker struct {
 	opt    Options
-	name   string // of this process among brokers and workers
+	name   string // id among brokers and workers
 	log    *slog.Logger
 	stack  program.Stack
 	reg    *prometheus.Registry
@@ -107,25 +106,25 @@ type Broker struct {
 	control, requests *nats.Conn
 	configs           *state.Configs
 	memory            memory
-	record            *record.Writer // nil: nothing is written down
+	record            *record.Writer // nil: no record
 	lease             *state.Lease
-	tracer            *trace.Tracer // nil: nobody traces
+	tracer            *trace.Tracer // nil: tracing is off
 	unfollow          context.CancelFunc
-	followed          chan error // the end of following the configuration
-	reports           latest     // what is said of it
+	followed          chan error // receives the end of following the configuration
+	reports           latest     // reports of a candidate
 	active            *schema.Config
 	worker            *workers.Worker
 	service           *workers.Service
 	agg               *aggregator.Aggregator
 
-	// HTTPURL is where health checks and metrics are; empty: nowhere.
+	// HTTPURL is the address of health checks and metrics; empty: no HTTP.
 	HTTPURL string
 }
 
-// undoTime is how long it may take to undo a start that failed.
+// undoTime bounds the undo of a start that failed.
 const undoTime = 5 * time.Second
 
-// New starts a broker. When a step fails, those before it are undone.
+// New starts a broker. If a step fails, New undoes the steps before it.
 func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
@@ -164,26 +163,26 @@ func New(ctx context.Context, opt Options) (_ *Broker, err error) {
 		return nil, err
 	}
 	b.startWatchingStore(ctx)
-	b.startUsher(ctx)
+	b.startRedirect(ctx)
 	b.state.Store(&running)
 	return b, nil
 }
 
-// What a broker does that is not, or no longer, ready. Running is ready.
+// The states in which a broker is not ready, and the one in which it is.
 var (
 	starting = "starting"
 	stopping = "stopping"
 	running  = ""
 )
 
-// Close stops the broker: no new events, those under way are answered, then
-// everything stops in reverse order of its start.
+// Close stops the broker: it accepts no new events, answers those in progress, and then stops
+// everything in reverse order of its start.
 func (b *Broker) Close(ctx context.Context) error {
 	b.state.Store(&stopping)
 	return b.stack.Stop(ctx)
 }
 
-// startHTTP comes first, so that a supervisor can watch the start and the stop.
+// startHTTP is the first step, so that a supervisor can watch the start and the stop.
 func (b *Broker) startHTTP(context.Context) (err error) {
 	b.state.Store(&starting)
 	if b.opt.HTTP != "" {
@@ -192,7 +191,7 @@ func (b *Broker) startHTTP(context.Context) (err error) {
 	return err
 }
 
-// URL is where other processes reach the bus.
+// URL returns the address of the bus for other processes.
 func (b *Broker) URL() string {
 	if b.server != nil {
 		return b.server.ClientURL()
@@ -200,7 +199,7 @@ func (b *Broker) URL() string {
 	return b.opt.NATS
 }
 
-// Connect is a connection to the bus in this process, if it is embedded.
+// Connect connects to the bus, within this process if the server is embedded.
 func (b *Broker) Connect(ctx context.Context, opt bus.Options) (*nats.Conn, error) {
 	opt.Logger = b.log
 	if b.server != nil {
@@ -215,10 +214,10 @@ func (b *Broker) Connect(ctx context.Context, opt bus.Options) (*nats.Conn, erro
 	return nc, nil
 }
 
-// Status is how the broker sees the fabric.
+// Status returns the fabric as this broker sees it.
 func (b *Broker) Status() schema.FabricStatus { return b.agg.Status() }
 
-// Ready reports whether events are taken, or what is missing.
+// Ready returns nil if the broker accepts events, otherwise what is missing.
 func (b *Broker) Ready() error {
 	if state := *b.state.Load(); state != running {
 		return errors.New(state)
@@ -272,7 +271,8 @@ func (b *Broker) startBus(ctx context.Context) error {
 	return b.joinCluster(ctx)
 }
 
-// realm is the folder that says who may use the embedded server; empty: everybody.
+// realm returns the folder with keys and permissions of the embedded server; empty: clients need
+// no credentials.
 func (b *Broker) realm() string {
 	if dir := creds.Folder(b.opt.Data); realm.Exists(dir) {
 		return dir
@@ -280,8 +280,8 @@ func (b *Broker) realm() string {
 	return ""
 }
 
-// authenticates reports whether those who connect to the bus have to say who they are. Where a NATS
-// deployment does not ask them, it logs what that leaves unchecked.
+// authenticates reports whether clients of the bus need credentials. If a NATS deployment requires
+// none, it logs which checks are then impossible.
 func (b *Broker) authenticates() bool {
 	if b.opt.NATS == "" {
 		return b.realm() != ""
@@ -294,19 +294,19 @@ func (b *Broker) authenticates() bool {
 	return false
 }
 
-// A connection is one of the broker's to the bus, by what it is for.
+// A connection is one of the broker's connections to the bus.
 type connection struct {
-	name string
+	name string // its purpose
 	at   **nats.Conn
 }
 
-// connections are in the order in which they are opened.
+// connections returns the connections in the order in which they are opened.
 func (b *Broker) connections() []connection {
 	return []connection{{"work", &b.work}, {"control", &b.control}, {"requests", &b.requests}, {"events", &b.events}}
 }
 
-// connect makes a connection for each kind of traffic, so that none delays the others: large
-// events beats, and requests of agents those of operators.
+// connect makes one connection for each kind of traffic, so that large events do not delay
+// heartbeats, nor requests of agents those of operators.
 func (b *Broker) connect(ctx context.Context) (err error) {
 	connected := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "hookfabric", Name: "connected", Help: "1 while this connection to NATS is up, else 0.",
@@ -334,8 +334,8 @@ func (b *Broker) connect(ctx context.Context) (err error) {
 	return err
 }
 
-// beside has something run beside the rest until the broker stops.
-func (b *Broker) beside(ctx context.Context, what string, run func(context.Context)) {
+// inBackground runs a function in a goroutine until the broker stops.
+func (b *Broker) inBackground(ctx context.Context, what string, run func(context.Context)) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
 	work.Go(func() { run(ctx) })
@@ -369,14 +369,14 @@ func (b *Broker) startWorker(context.Context) error {
 	b.stack.Push("runners", b.stopRunners)
 	b.stack.Push("worker", func(ctx context.Context) error {
 		if b.service == nil {
-			return nil // it never got so far
+			return nil // the start failed before
 		}
 		return b.service.Drain(ctx)
 	})
 	return nil
 }
 
-// nodeName is this process's id as a broker and as a worker: it says where it runs.
+// nodeName returns the id of this process as a broker and as a worker; it contains the host name.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {
@@ -401,8 +401,7 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 		opt.Local = b.worker
 	}
 	if b.shares() {
-		// Nobody is cut off from a server in the own process that is on its own, and what
-		// that cannot store nobody else can either.
+		// Only a broker that shares its storage with others can be cut off from them.
 		opt.Lease = b.lease
 	}
 	if b.server != nil {
@@ -418,8 +417,8 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 	return b.watchDisconnects(ctx)
 }
 
-// watchDisconnects listens for workers' connections that close, so that a crash is
-// noticed at once, and for credentials by which too many connect. Only the embedded server gives the rights to hear it.
+// watchDisconnects watches closed connections of workers, so that a crash is noticed at once, and
+// credentials with too many connections. Only the embedded server permits it.
 func (b *Broker) watchDisconnects(ctx context.Context) error {
 	if b.server == nil {
 		return nil

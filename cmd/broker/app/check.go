@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// A checkReport is what `broker check --json` says of a file.
+// A checkReport is the output of `broker check --json`.
 type checkReport struct {
 	File     string              `json:"file"`
 	OK       bool                `json:"ok"`
@@ -19,7 +19,7 @@ type checkReport struct {
 	Warnings []hooksyaml.Warning `json:"warnings"`
 }
 
-// checkCommand checks a hooks.yaml without a fabric.
+// checkCommand is `broker check`.
 func checkCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -49,7 +49,7 @@ func checkCommand() *cobra.Command {
 				}
 				return counted(name, err)
 			}
-			return tell(c, name, doc, err)
+			return reportCheck(c, name, doc, err)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as one JSON object on stdout, for editors and CI")
@@ -64,8 +64,8 @@ func checkSource(path string, stdin io.Reader) (*hooksyaml.Document, error) {
 	return checkConfig(sourceName(path), data)
 }
 
-// tell says for people what is wrong with a file, or how many hooks it has.
-func tell(c *cobra.Command, name string, doc *hooksyaml.Document, err error) error {
+// reportCheck prints the faults of a file, or its number of hooks.
+func reportCheck(c *cobra.Command, name string, doc *hooksyaml.Document, err error) error {
 	if err != nil {
 		if _, ok := errors.AsType[hooksyaml.Faults](err); ok {
 			fmt.Fprintln(c.ErrOrStderr(), err)
@@ -79,7 +79,7 @@ func tell(c *cobra.Command, name string, doc *hooksyaml.Document, err error) err
 	return err
 }
 
-// counted is the last word on a file whose faults were told already.
+// counted returns the error for a file whose faults are printed already: their number.
 func counted(name string, err error) error {
 	switch faults, ok := errors.AsType[hooksyaml.Faults](err); {
 	case !ok:
@@ -91,7 +91,7 @@ func counted(name string, err error) error {
 	}
 }
 
-// reportOf is a report on a file that was read as doc, or not at all.
+// reportOf returns the report on a file that was read as doc, or could not be read.
 func reportOf(name string, doc *hooksyaml.Document, err error) checkReport {
 	r := checkReport{File: name, OK: err == nil, Faults: hooksyaml.Faults{}, Warnings: []hooksyaml.Warning{}}
 	switch faults, ok := errors.AsType[hooksyaml.Faults](err); {

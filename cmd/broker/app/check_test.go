@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// check runs `broker check` on what stands on stdin.
+// check runs `broker check` with stdin.
 func check(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -27,15 +27,15 @@ const (
 	faultyFile = "hooks:\n  PreToolUse:\n    - {type: builtin, handler: deny, tiemout: 5}\n    - {handler: ./a.sh, when: 'tool_imput == 1'}\n"
 )
 
-func TestCheckForPeople(t *testing.T) {
+func TestCheckPrintsText(t *testing.T) {
 	code, stdout, stderr := check(t, soundFile, "-")
 	if code != 0 || stdout != "stdin: 2 hooks, no faults\n" || !strings.HasPrefix(stderr, `stdin:1:32: the handler "./a b.sh" is read as one path`) {
-		t.Errorf("of a sound file: %d\n%s%s", code, stdout, stderr)
+		t.Errorf("a correct file: %d\n%s%s", code, stdout, stderr)
 	}
 
 	code, stdout, stderr = check(t, faultyFile, "-")
 	if code != 1 || stdout != "" {
-		t.Errorf("of a faulty file: %d\n%s", code, stdout)
+		t.Errorf("a faulty file: %d\n%s", code, stdout)
 	}
 	const first = `stdin:3:38: unknown key "tiemout" of a hook; did you mean "timeout"?
     3 |     - {type: builtin, handler: deny, tiemout: 5}
@@ -47,11 +47,11 @@ stdin:4:32: the condition cannot be compiled: `
 	}
 
 	if code, _, stderr := check(t, "hook: {}", "-"); code != 1 || !strings.HasSuffix(stderr, "\nbroker: stdin has a fault\n") {
-		t.Errorf("of a file with one fault: %d\n%s", code, stderr)
+		t.Errorf("a file with one fault: %d\n%s", code, stderr)
 	}
 }
 
-func TestCheckAsJSON(t *testing.T) {
+func TestCheckPrintsJSON(t *testing.T) {
 	for _, c := range []struct {
 		name, stdin string
 		args        []string
@@ -93,7 +93,7 @@ func TestCheckAsJSON(t *testing.T) {
 	}
 }
 
-func TestCheckSaysThatStdinCanNotBeRead(t *testing.T) {
+func TestCheckReportsUnreadableStdin(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := app.Main(t.Context(), []string{"check", "-", "--json"}, iotest.ErrReader(errors.New("the pipe broke")), &out, &errs)
 	var report struct {

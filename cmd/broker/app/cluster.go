@@ -16,16 +16,15 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// A Cluster is what the command line says of the cluster of embedded servers. The
-// zero Cluster is none.
+// A Cluster holds the flags of the cluster of embedded servers. The zero Cluster is no cluster.
 type Cluster struct {
-	// Name is the cluster's, Server this server's in it.
+	// Name is the name of the cluster, Server the name of this server in it.
 	Name, Server string
-	// Listen is the address for the other servers, Routes are theirs.
+	// Listen is the address for the other servers, Routes are their addresses.
 	Listen string
 	Routes []string
-	// Secret is a file with what lets servers in, CA one with the authorities of their
-	// certificates.
+	// Secret is a file with the secret that the servers share, CA one with the authorities of
+	// their certificates.
 	Secret, CA string
 }
 
@@ -41,16 +40,16 @@ func clusterFlags(f *pflag.FlagSet, c *Cluster, l *server.Leaf, replicas *int) {
 	f.StringSliceVar(&l.Remotes, "leaf-remotes", nil, "join the hub at these addresses as a leaf node, and store nothing here: nats-leaf://HOST:PORT,…")
 }
 
-// mostSecret is how long the file of a secret may be.
-const mostSecret = 4096
+// maxSecret bounds the file of a secret, in bytes.
+const maxSecret = 4096
 
-// read is the cluster as the server takes it; nil: there is none.
+// read returns the cluster as the server takes it; nil: no cluster.
 func (c *Cluster) read() (*server.Cluster, error) {
 	if c.Name == "" {
 		if c.Listen != "" || len(c.Routes) > 0 || c.Secret != "" {
 			return nil, program.UsageError("--cluster-listen, --routes and --cluster-secret need --cluster-name; name the cluster, or remove them")
 		}
-		return nil, nil //nolint:nilnil // no cluster is what most brokers are in
+		return nil, nil //nolint:nilnil // most brokers are in no cluster
 	}
 	e := &server.Cluster{Name: c.Name, Server: c.Server, Listen: c.Listen, Routes: c.Routes, CA: c.CA}
 	if c.Secret == "" {
@@ -60,8 +59,8 @@ func (c *Cluster) read() (*server.Cluster, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the file of --cluster-secret: %w", err)
-	case info.Size() > mostSecret:
-		return nil, fmt.Errorf("the cluster secret in %s has %d bytes; use at most %d", c.Secret, info.Size(), mostSecret)
+	case info.Size() > maxSecret:
+		return nil, fmt.Errorf("the cluster secret in %s has %d bytes; use at most %d", c.Secret, info.Size(), maxSecret)
 	}
 	if err := chown.Private(c.Secret); err != nil {
 		return nil, fmt.Errorf("the cluster secret: %w", err)
@@ -88,7 +87,7 @@ func (b *Broker) joinCluster(ctx context.Context) error {
 	return b.awaitServers(ctx, 0)
 }
 
-// awaitServers waits for the leader of the cluster, and for so many servers.
+// awaitServers waits for the leader of the cluster and for at least so many servers.
 func (b *Broker) awaitServers(ctx context.Context, least int) error {
 	defer b.state.Store(b.state.Load())
 	err := b.server.Await(ctx, least, func(waiting string) {
@@ -101,8 +100,8 @@ func (b *Broker) awaitServers(ctx context.Context, least int) error {
 	return err
 }
 
-// awaitReplicas waits, where the fabric is to be made, for as many servers as are to
-// keep it: more than half of them is enough only for what is there.
+// awaitReplicas waits for as many servers as are to store a new fabric. An existing fabric needs
+// only more than half of them.
 func (b *Broker) awaitReplicas(ctx context.Context, js jetstream.JetStream) error {
 	if b.server == nil || !b.server.Clustered() {
 		return nil
@@ -110,20 +109,19 @@ func (b *Broker) awaitReplicas(ctx context.Context, js jetstream.JetStream) erro
 	asking, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	if _, err := js.KeyValue(asking, state.ConfigBucket); !errors.Is(err, jetstream.ErrBucketNotFound) {
-		return nil // it is there, or whoever opens it finds out
+		return nil // it exists, or opening it returns the error
 	}
 	return b.awaitServers(ctx, b.replicas())
 }
 
-// stores reports whether what is stored lies in this broker's own data directory, if
-// others have it, too.
+// stores reports whether this broker's own data directory holds the fabric's data.
 func (b *Broker) stores() bool { return b.server != nil && !b.server.IsLeaf() }
 
-// shares reports whether others store together with this broker, or for it, so that it
-// can be cut off from them.
+// shares reports whether other servers store data with this broker, or for it, so that it can be
+// cut off from them.
 func (b *Broker) shares() bool { return !b.stores() || b.server.Clustered() }
 
-// serverName is the embedded server's in its cluster; empty: it is in none.
+// serverName returns the embedded server's name in its cluster; empty: no cluster.
 func (b *Broker) serverName() string {
 	if b.server == nil || !b.server.Clustered() {
 		return ""
@@ -131,7 +129,7 @@ func (b *Broker) serverName() string {
 	return b.server.Name()
 }
 
-// replicas is on how many servers everything is kept.
+// replicas returns how many servers store each stream.
 func (b *Broker) replicas() int {
 	switch {
 	case b.opt.Replicas > 0:
@@ -142,7 +140,7 @@ func (b *Broker) replicas() int {
 	return 1
 }
 
-// leaf is what the command line says of leaves, as the server takes it.
+// leaf returns the options of leaf nodes as the server takes them.
 func (b *Broker) leaf() *server.Leaf {
 	l := b.opt.Leaf
 	l.Creds, l.CA = b.opt.Creds, b.opt.Cluster.CA

@@ -11,8 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// ReadConfig reads a hooks.yaml with everything that can be checked without a
-// fabric: its form, its matchers and its conditions.
+// ReadConfig reads a hooks.yaml and checks its form, its matchers and its conditions.
 func ReadConfig(path string) (*hooksyaml.Document, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -30,8 +29,8 @@ func readFile(path string) ([]byte, error) {
 	return readBounded(f)
 }
 
-// readBounded reads one byte more than a hooks.yaml may have at most, by which
-// its reader knows that it is too large.
+// readBounded reads at most one byte more than hooksyaml.MaxFile, so that the parser rejects a
+// larger file.
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, hooksyaml.MaxFile+1))
 	if err != nil {
@@ -61,8 +60,7 @@ func checkConfig(path string, data []byte) (*hooksyaml.Document, error) {
 	return doc, nil
 }
 
-// toApply is a broker's own hooks.yaml without faults, with a note of why it is
-// applied.
+// toApply checks a broker's own hooks.yaml and returns it with a note on why it is applied.
 func toApply(path string, data []byte, why string) (*aggregator.File, error) {
 	doc, err := checkConfig(path, data)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// configCommand shows and changes the versions of the configuration.
+// configCommand is `broker config`.
 func configCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "config", Short: "Show the stored versions of the configuration, compare them, and roll back",
@@ -26,7 +26,7 @@ func configCommand() *cobra.Command {
 	return c
 }
 
-// config makes one request of the control verb "config".
+// config makes one control request with the verb config.
 func (r *remote) config(ctx context.Context, req schema.ConfigRequest) (*schema.ConfigAnswer, error) {
 	answer := &schema.ConfigAnswer{}
 	if err := r.ask(ctx, "config", "", req, answer); err != nil {
@@ -35,7 +35,7 @@ func (r *remote) config(ctx context.Context, req schema.ConfigRequest) (*schema.
 	return answer, nil
 }
 
-// version reads the number of a version.
+// version parses the number of a version.
 func version(arg string) (uint64, error) {
 	n, err := strconv.ParseUint(arg, 10, 64)
 	if err != nil || n == 0 {
@@ -115,16 +115,15 @@ func printHistory(w io.Writer, answer *schema.ConfigAnswer) error {
 	return t.Flush()
 }
 
-// kept is a version of a history; nil: it is not there.
-func kept(history []schema.VersionInfo, version uint64) *schema.VersionInfo {
+// versionIn returns a version of a history; nil: the history does not have it.
+func versionIn(history []schema.VersionInfo, version uint64) *schema.VersionInfo {
 	if i := slices.IndexFunc(history, func(v schema.VersionInfo) bool { return v.Version == version }); i >= 0 {
 		return &history[i]
 	}
 	return nil
 }
 
-// before is the newest of the versions that are older than version; nil: there
-// is none.
+// before returns the newest version that is older than version; nil: there is no older one.
 func before(history []schema.VersionInfo, version uint64) *schema.VersionInfo {
 	older := slices.DeleteFunc(slices.Clone(history), func(v schema.VersionInfo) bool { return v.Version >= version })
 	if len(older) == 0 {

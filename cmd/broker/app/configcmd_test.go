@@ -19,9 +19,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A stand stands for the brokers: it answers each action of the control verb
-// "config" with what a test has laid out, and notes what was asked.
-type stand struct {
+// A fakeBroker answers each action of the control verb "config" with the answer of a test, and
+// records the requests.
+type fakeBroker struct {
 	t   *testing.T
 	url string
 
@@ -30,21 +30,21 @@ type stand struct {
 	asked   []schema.ConfigRequest
 }
 
-// layOut is what is answered from now on. It returns what was asked before.
-func (s *stand) layOut(answers map[string]any) (asked []schema.ConfigRequest) {
+// setAnswers sets the answers from now on. It returns the requests so far.
+func (s *fakeBroker) setAnswers(answers map[string]any) (asked []schema.ConfigRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	asked, s.asked, s.answers = s.asked, nil, answers
 	return asked
 }
 
-// newStand is a stand on a NATS server of its own, and a current folder of the
-// test's own with a hooks.yaml in conf.
-func newStand(t *testing.T) *stand {
+// newFakeBroker starts a fakeBroker on a NATS server, and changes to a new folder with a hooks.yaml
+// in conf.
+func newFakeBroker(t *testing.T) *fakeBroker {
 	t.Helper()
 	server := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
-	s := &stand{t: t, url: server.ClientURL()}
-	nc := bustest.Connect(t, server, "stand")
+	s := &fakeBroker{t: t, url: server.ClientURL()}
+	nc := bustest.Connect(t, server, "fake broker")
 	if _, err := nc.Subscribe("hook.v1.ctl.config._", s.serve); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-func (s *stand) serve(m *nats.Msg) {
+func (s *fakeBroker) serve(m *nats.Msg) {
 	var req schema.ConfigRequest
 	if err := schema.Unmarshal(m.Data, &req); err != nil {
 		s.t.Error(err)
@@ -78,7 +78,7 @@ func (s *stand) serve(m *nats.Msg) {
 	}
 }
 
-func (s *stand) answer(req *schema.ConfigRequest) any {
+func (s *fakeBroker) answer(req *schema.ConfigRequest) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, *req)
@@ -92,26 +92,26 @@ func (s *stand) answer(req *schema.ConfigRequest) any {
 	return answer
 }
 
-// An ending is how a command ended, and what was asked of the brokers.
-type ending struct {
+// A configRun is the result of a command, and the requests that it made.
+type configRun struct {
 	Code           int
 	Stdout, Stderr string
 	Asked          []schema.ConfigRequest
 }
 
-// run runs a command line; the environment says where the brokers are.
-func (s *stand) run(answers map[string]any, stdin string, args ...string) (e ending) {
-	s.layOut(answers)
+// run runs a command line. The environment names the broker.
+func (s *fakeBroker) run(answers map[string]any, stdin string, args ...string) (e configRun) {
+	s.setAnswers(answers)
 	var stdout, stderr bytes.Buffer
 	e.Code = app.Main(s.t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
 	e.Stdout, e.Stderr = stdout.String(), stderr.String()
-	e.Asked = s.layOut(nil)
+	e.Asked = s.setAnswers(nil)
 	return e
 }
 
 const (
 	hooks = "presets: []\nhooks:\n  PreToolUse:\n    - {name: one, type: builtin, handler: deny}\n"
-	// normal is what is stored of hooks, as brokers show it.
+	// normal is hooks in the form in which brokers store and show it.
 	normal = "presets: []\n\nhooks:\n  PreToolUse:\n    - name: one\n      type: builtin\n      handler: deny\n"
 	faulty = "hooks:\n  PreToolUse:\n    - {type: builtin, handler: deny, tiemout: 5}\n  BeforeLunch: []\n"
 )
@@ -127,7 +127,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// cwd is the current folder, as commands see it.
+// cwd returns the current folder as commands see it.
 func cwd(t *testing.T, below string) string {
 	t.Helper()
 	dir, err := filepath.Abs(below)
@@ -148,59 +148,59 @@ var (
 )
 
 func TestApply(t *testing.T) {
-	s := newStand(t)
+	s := newFakeBroker(t)
 	request := schema.ConfigRequest{Action: schema.ActionApply, Source: hooks, File: "hooks.yaml", Dir: cwd(t, "conf")}
 	forced, piped := request, request
 	forced.Force = true
 	piped.File, piped.Dir = "stdin", cwd(t, ".")
 	refused := &schema.ConfigAnswer{Version: 7, Refused: true, Warnings: []string{"hooks.yaml:3:1: keys of MassGen are skipped here: ui"},
 		Problems: []schema.Problem{{Node: "w1", Hook: "lint", Error: "no module named policies.lint"}, {Node: "w2", Error: "it did not say in time whether it can use the version"}}}
-	told := strings.Join([]string{refused.Warnings[0], "node w1 cannot load hook lint: no module named policies.lint",
+	problems := strings.Join([]string{refused.Warnings[0], "node w1 cannot load hook lint: no module named policies.lint",
 		"node w2: it did not say in time whether it can use the version", ""}, "\n")
 	for _, c := range []struct {
 		name    string
 		args    []string
 		stdin   string
 		answers map[string]any
-		want    ending
+		want    configRun
 	}{
 		{"a new version is active", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true}, "history": history},
-			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "", []schema.ConfigRequest{request, asksHistory}}},
-		{"a history that does not come is no failure", []string{"apply", "conf/hooks.yaml"}, "",
+			configRun{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "", []schema.ConfigRequest{request, asksHistory}}},
+		{"without the history it still succeeds", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true}},
-			ending{0, "version 8 is active\n", "", []schema.ConfigRequest{request, asksHistory}}},
-		{"the first version follows none", []string{"apply", "conf/hooks.yaml"}, "",
+			configRun{0, "version 8 is active\n", "", []schema.ConfigRequest{request, asksHistory}}},
+		{"the first version has no version before it", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 5, Changed: true}, "history": history},
-			ending{0, "version 5 is active: 1 hooks\n", "", []schema.ConfigRequest{request, asksHistory}}},
-		{"the same again changes nothing", []string{"apply", "conf/hooks.yaml"}, "",
+			configRun{0, "version 5 is active: 1 hooks\n", "", []schema.ConfigRequest{request, asksHistory}}},
+		{"the same content changes nothing", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 7}},
-			ending{0, "nothing changed: version 7 is active and has the same content; to load changed Python code, restart the workers\n", "", []schema.ConfigRequest{request}}},
-		{"a refused one changes nothing and every problem is told", []string{"apply", "conf/hooks.yaml"}, "",
+			configRun{0, "nothing changed: version 7 is active and has the same content; to load changed Python code, restart the workers\n", "", []schema.ConfigRequest{request}}},
+		{"a refusal changes nothing and prints every problem", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": refused},
-			ending{1, "", told + "broker: hooks.yaml was rejected, and nothing changed; correct the problems above, or activate it with --force\n", []schema.ConfigRequest{request}}},
-		{"--force goes on, and tells the problems all the same", []string{"apply", "conf/hooks.yaml", "--force"}, "",
+			configRun{1, "", problems + "broker: hooks.yaml was rejected, and nothing changed; correct the problems above, or activate it with --force\n", []schema.ConfigRequest{request}}},
+		{"--force applies it and prints the problems", []string{"apply", "conf/hooks.yaml", "--force"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true, Problems: refused.Problems[:1]}, "history": history},
-			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "node w1 cannot load hook lint: no module named policies.lint\n", []schema.ConfigRequest{forced, asksHistory}}},
-		{"- is stdin, and the current folder", []string{"apply", "-"}, hooks,
+			configRun{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "node w1 cannot load hook lint: no module named policies.lint\n", []schema.ConfigRequest{forced, asksHistory}}},
+		{"- is stdin, in the current folder", []string{"apply", "-"}, hooks,
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 7}},
-			ending{0, "nothing changed: version 7 is active and has the same content; to load changed Python code, restart the workers\n", "", []schema.ConfigRequest{piped}}},
+			configRun{0, "nothing changed: version 7 is active and has the same content; to load changed Python code, restart the workers\n", "", []schema.ConfigRequest{piped}}},
 		{"--json prints the answer", []string{"apply", "conf/hooks.yaml", "--json"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 8, Changed: true}},
-			ending{0, `{"version":8,"changed":true}` + "\n", "", []schema.ConfigRequest{request}}},
-		{"--json prints a refusal, which is a failure", []string{"apply", "conf/hooks.yaml", "--json"}, "",
+			configRun{0, `{"version":8,"changed":true}` + "\n", "", []schema.ConfigRequest{request}}},
+		{"--json prints a refusal and fails", []string{"apply", "conf/hooks.yaml", "--json"}, "",
 			map[string]any{"apply": &schema.ConfigAnswer{Version: 7, Refused: true, Problems: []schema.Problem{{Node: "w1", Error: "no"}}}},
-			ending{1, `{"version":7,"refused":true,"problems":[{"node":"w1","error":"no"}]}` + "\n",
+			configRun{1, `{"version":7,"refused":true,"problems":[{"node":"w1","error":"no"}]}` + "\n",
 				"node w1: no\nbroker: hooks.yaml was rejected, and nothing changed; correct the problems above, or activate it with --force\n", []schema.ConfigRequest{request}}},
-		{"what the brokers say against it is the message", []string{"apply", "conf/hooks.yaml"}, "",
+		{"an error of the brokers is the message", []string{"apply", "conf/hooks.yaml"}, "",
 			map[string]any{"apply": &schema.ControlError{Code: schema.CodeConflict, Message: "the hook one is registered already"}},
-			ending{1, "", "broker: the hook one is registered already\n", []schema.ConfigRequest{request}}},
-		{"a rollback is told like an apply", []string{"config", "rollback", "6"}, "",
+			configRun{1, "", "broker: the hook one is registered already\n", []schema.ConfigRequest{request}}},
+		{"a rollback prints the same as an apply", []string{"config", "rollback", "6"}, "",
 			map[string]any{"rollback": &schema.ConfigAnswer{Version: 8, Changed: true}, "history": history},
-			ending{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6}, asksHistory}}},
-		{"a rollback may be refused and forced, too", []string{"config", "rollback", "6", "--force"}, "",
+			configRun{0, "version 8 is active: 12 hooks (was version 7: 9 hooks)\n", "", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6}, asksHistory}}},
+		{"a rollback can be refused and forced, too", []string{"config", "rollback", "6", "--force"}, "",
 			map[string]any{"rollback": &schema.ConfigAnswer{Version: 7, Refused: true}},
-			ending{1, "", "broker: version 6 was rejected, and nothing changed: a broker cannot use it at all, which --force does not override\n", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6, Force: true}}}},
+			configRun{1, "", "broker: version 6 was rejected, and nothing changed: a broker cannot use it at all, which --force does not override\n", []schema.ConfigRequest{{Action: schema.ActionRollback, Version: 6, Force: true}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, s.run(c.answers, c.stdin, c.args...)); diff != "" {
@@ -210,17 +210,16 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestAFaultyFileIsNotSent asks nobody.
 func TestAFaultyFileIsNotSent(t *testing.T) {
-	s := newStand(t)
+	s := newFakeBroker(t)
 	write(t, "faulty.yaml", faulty)
 	for _, c := range []struct {
 		name, path, stdin string
 		says              []string
 	}{
-		{"all faults are told with their places", "faulty.yaml", "", []string{"faulty.yaml:3:", "tiemout", "faulty.yaml:4:", "BeforeLunch", "broker: faulty.yaml has 2 faults"}},
-		{"those of stdin, too", "-", faulty, []string{"stdin:3:", "stdin:4:", "broker: stdin has 2 faults"}},
-		{"a file that is not there", "gone.yaml", "", []string{"gone.yaml", "no such file"}},
+		{"all faults are printed with their places", "faulty.yaml", "", []string{"faulty.yaml:3:", "tiemout", "faulty.yaml:4:", "BeforeLunch", "broker: faulty.yaml has 2 faults"}},
+		{"faults in stdin", "-", faulty, []string{"stdin:3:", "stdin:4:", "broker: stdin has 2 faults"}},
+		{"a missing file", "gone.yaml", "", []string{"gone.yaml", "no such file"}},
 		{"a folder", ".", "", []string{"is a directory"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -230,7 +229,7 @@ func TestAFaultyFileIsNotSent(t *testing.T) {
 			}
 			for _, part := range c.says {
 				if !strings.Contains(got.Stderr, part) {
-					t.Errorf("stderr does not say %q:\n%s", part, got.Stderr)
+					t.Errorf("stderr does not have %q:\n%s", part, got.Stderr)
 				}
 			}
 		})
@@ -238,7 +237,7 @@ func TestAFaultyFileIsNotSent(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	s := newStand(t)
+	s := newFakeBroker(t)
 	shown := map[uint64]*schema.ConfigAnswer{
 		0: {Version: 8, Text: "hooks: {new: 1}\n", Config: &schema.Config{Version: 8, Hooks: []schema.Hook{}}},
 		7: {Version: 7, Text: "hooks: {old: 1}\n"},
@@ -262,34 +261,34 @@ func TestConfig(t *testing.T) {
 		name    string
 		args    []string
 		answers map[string]any
-		want    ending
+		want    configRun
 	}{
 		{"show prints the active version as a hooks.yaml", []string{"show"}, map[string]any{"show": shown},
-			ending{0, "hooks: {new: 1}\n", "", []schema.ConfigRequest{show(0)}}},
-		{"show prints another one", []string{"show", "7"}, map[string]any{"show": shown},
-			ending{0, "hooks: {old: 1}\n", "", []schema.ConfigRequest{show(7)}}},
-		{"show --json prints what is stored", []string{"show", "--json"}, map[string]any{"show": shown},
-			ending{0, `{"version":8,"hooks":[]}` + "\n", "", []schema.ConfigRequest{show(0)}}},
-		{"an unknown version is the brokers' to tell", []string{"show", "3"}, map[string]any{"show": &schema.ControlError{Code: schema.CodeNotFound, Message: "version 3 is not kept any more"}},
-			ending{1, "", "broker: version 3 is not kept any more\n", []schema.ConfigRequest{show(3)}}},
+			configRun{0, "hooks: {new: 1}\n", "", []schema.ConfigRequest{show(0)}}},
+		{"show prints another version", []string{"show", "7"}, map[string]any{"show": shown},
+			configRun{0, "hooks: {old: 1}\n", "", []schema.ConfigRequest{show(7)}}},
+		{"show --json prints the stored form", []string{"show", "--json"}, map[string]any{"show": shown},
+			configRun{0, `{"version":8,"hooks":[]}` + "\n", "", []schema.ConfigRequest{show(0)}}},
+		{"the brokers reject an unknown version", []string{"show", "3"}, map[string]any{"show": &schema.ControlError{Code: schema.CodeNotFound, Message: "version 3 is not kept any more"}},
+			configRun{1, "", "broker: version 3 is not kept any more\n", []schema.ConfigRequest{show(3)}}},
 		{"history is a table", []string{"history"}, map[string]any{"history": history},
-			ending{0, table, "", []schema.ConfigRequest{asksHistory}}},
+			configRun{0, table, "", []schema.ConfigRequest{asksHistory}}},
 		{"history --json prints the answer", []string{"history", "--json"}, map[string]any{"history": &schema.ConfigAnswer{Version: 5, History: []schema.VersionInfo{{Version: 5, At: day, Hooks: 1}}}},
-			ending{0, `{"version":5,"history":[{"version":5,"at":"2026-11-21T10:00:00Z","hooks":1}]}` + "\n", "", []schema.ConfigRequest{asksHistory}}},
-		{"diff compares the version before the active one with that", []string{"diff"}, map[string]any{"history": history, "show": shown},
-			ending{0, changes, "", []schema.ConfigRequest{asksHistory, show(7), show(8)}}},
+			configRun{0, `{"version":5,"history":[{"version":5,"at":"2026-11-21T10:00:00Z","hooks":1}]}` + "\n", "", []schema.ConfigRequest{asksHistory}}},
+		{"diff compares the previous version with the active one", []string{"diff"}, map[string]any{"history": history, "show": shown},
+			configRun{0, changes, "", []schema.ConfigRequest{asksHistory, show(7), show(8)}}},
 		{"diff compares a version with the active one", []string{"diff", "7"}, map[string]any{"show": shown},
-			ending{0, changes, "", []schema.ConfigRequest{show(7), show(0)}}},
+			configRun{0, changes, "", []schema.ConfigRequest{show(7), show(0)}}},
 		{"diff compares two versions", []string{"diff", "7", "8"}, map[string]any{"show": shown},
-			ending{0, changes, "", []schema.ConfigRequest{show(7), show(8)}}},
-		{"diff says that nothing differs", []string{"diff", "8"}, map[string]any{"show": shown},
-			ending{0, "no difference between version 8 and version 8\n", "", []schema.ConfigRequest{show(8), show(0)}}},
+			configRun{0, changes, "", []schema.ConfigRequest{show(7), show(8)}}},
+		{"diff reports that there is no difference", []string{"diff", "8"}, map[string]any{"show": shown},
+			configRun{0, "no difference between version 8 and version 8\n", "", []schema.ConfigRequest{show(8), show(0)}}},
 		{"diff shows what a file would change", []string{"diff", "conf/hooks.yaml"}, map[string]any{"show": stored},
-			ending{0, "diff version 8 conf/hooks.yaml\n--- version 8\n+++ conf/hooks.yaml\n@@ -2,6 +2,6 @@\n \n hooks:\n   PreToolUse:\n-    - name: other\n+    - name: one\n       type: builtin\n       handler: deny\n", "", []schema.ConfigRequest{show(0)}}},
+			configRun{0, "diff version 8 conf/hooks.yaml\n--- version 8\n+++ conf/hooks.yaml\n@@ -2,6 +2,6 @@\n \n hooks:\n   PreToolUse:\n-    - name: other\n+    - name: one\n       type: builtin\n       handler: deny\n", "", []schema.ConfigRequest{show(0)}}},
 		{"diff compares a file with a version", []string{"diff", "7", "conf/hooks.yaml"}, map[string]any{"show": stored},
-			ending{0, "no difference between version 7 and conf/hooks.yaml\n", "", []schema.ConfigRequest{show(7)}}},
-		{"of the only version there is no difference to show", []string{"diff"}, map[string]any{"history": &schema.ConfigAnswer{Version: 1, History: []schema.VersionInfo{{Version: 1}}}},
-			ending{1, "", "broker: there is no stored version before version 1 to compare it with; print it with 'broker config show'\n", []schema.ConfigRequest{asksHistory}}},
+			configRun{0, "no difference between version 7 and conf/hooks.yaml\n", "", []schema.ConfigRequest{show(7)}}},
+		{"the only version has no previous one", []string{"diff"}, map[string]any{"history": &schema.ConfigAnswer{Version: 1, History: []schema.VersionInfo{{Version: 1}}}},
+			configRun{1, "", "broker: there is no stored version before version 1 to compare it with; print it with 'broker config show'\n", []schema.ConfigRequest{asksHistory}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, s.run(c.answers, "", append([]string{"config"}, c.args...)...)); diff != "" {
@@ -299,9 +298,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestCallsThatCanNotBeUnderstood end with exit code 2 and one sentence.
-func TestCallsThatCanNotBeUnderstood(t *testing.T) {
-	s := newStand(t)
+// Wrong usage ends with exit code 2 and one sentence.
+func TestConfigRejectsWrongUsage(t *testing.T) {
+	s := newFakeBroker(t)
 	for _, c := range []struct{ line, says string }{
 		{"apply", "apply takes one file, or - for stdin"},
 		{"apply a b", "apply takes one file, or - for stdin"},
@@ -326,7 +325,7 @@ func TestCallsThatCanNotBeUnderstood(t *testing.T) {
 	}
 }
 
-func TestConfigAloneIsHelp(t *testing.T) {
+func TestConfigWithoutACommandPrintsHelp(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := app.Main(t.Context(), []string{"config"}, strings.NewReader(""), &stdout, &stderr)
 	if code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), "rollback") {

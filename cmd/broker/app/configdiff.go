@@ -46,7 +46,7 @@ func diffCommand() *cobra.Command {
 // A side is one of the two texts of a diff.
 type side struct{ name, text string }
 
-// sides are the two texts that a diff's arguments name.
+// sides returns the two texts that the arguments of a diff name.
 func (r *remote) sides(ctx context.Context, args []string, stdin io.Reader) (a, b side, err error) {
 	if len(args) == 0 {
 		return r.lastChange(ctx)
@@ -65,7 +65,7 @@ func (r *remote) sides(ctx context.Context, args []string, stdin io.Reader) (a, 
 	return a, b, err
 }
 
-// lastChange is the version before the active one, and that.
+// lastChange returns the version before the active one, and the active one.
 func (r *remote) lastChange(ctx context.Context) (a, b side, err error) {
 	answer, err := r.config(ctx, schema.ConfigRequest{Action: schema.ActionHistory})
 	if err != nil {
@@ -93,8 +93,7 @@ func (r *remote) side(ctx context.Context, arg string, stdin io.Reader) (side, e
 	return r.shown(ctx, n)
 }
 
-// isFile reports what can be no version, and either is a file or is called as
-// files are.
+// isFile reports whether an argument names a file and not a version.
 func isFile(arg string) bool {
 	if arg == "-" || strings.ContainsAny(arg, "./") {
 		return true
@@ -106,7 +105,7 @@ func isFile(arg string) bool {
 	return err == nil
 }
 
-// fileSide is a file in the form in which versions are shown.
+// fileSide returns a file in the form in which versions are shown.
 func fileSide(path string, stdin io.Reader) (side, error) {
 	doc, err := checkSource(path, stdin)
 	if err != nil {
@@ -115,7 +114,7 @@ func fileSide(path string, stdin io.Reader) (side, error) {
 	return side{sourceName(path), string(hooksyaml.Write(&doc.Config))}, nil
 }
 
-// shown is a version; 0: the active one.
+// shown returns a version; 0: the active one.
 func (r *remote) shown(ctx context.Context, version uint64) (side, error) {
 	answer, err := r.config(ctx, schema.ConfigRequest{Action: schema.ActionShow, Version: version})
 	if err != nil {

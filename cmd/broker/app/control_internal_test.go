@@ -14,17 +14,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestASlowChange lets the brokers take their time, which is the bubble's.
-func TestASlowChange(t *testing.T) {
+func TestASlowAnswerIsReportedOnce(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		takes   time.Duration // 0: for ever
+		takes   time.Duration // 0: no answer
 		waiting bool
 		says    string
 	}{
-		{"an answer at once is just an answer", time.Millisecond, false, ""},
-		{"that an answer takes long is said", 40 * time.Second, true, ""},
-		{"without an answer nobody knows", 0, true,
+		{"a fast answer is not reported", time.Millisecond, false, ""},
+		{"a slow answer is reported", 40 * time.Second, true, ""},
+		{"without an answer the result is unknown", 0, true,
 			"no answer came within 1m10s; hooks.yaml may have been applied: look with 'broker config history'"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,8 +37,8 @@ func TestASlowChange(t *testing.T) {
 					}
 				})
 				must(t, err)
-				said := 0
-				r := remote{wait: changeTime, slow: func() { said++ }}
+				reports := 0
+				r := remote{wait: changeTime, slow: func() { reports++ }}
 				ctx, cancel := r.bounded(t.Context())
 				defer cancel()
 				must(t, serving.FlushWithContext(ctx))
@@ -51,15 +50,15 @@ func TestASlowChange(t *testing.T) {
 				case c.says != "" && (err == nil || !strings.HasSuffix(inDoubt(err, "hooks.yaml").Error(), c.says)):
 					t.Errorf("error %v", inDoubt(err, "hooks.yaml"))
 				}
-				if (said == 1) != c.waiting || said > 1 {
-					t.Errorf("said %d times that it takes long", said)
+				if (reports == 1) != c.waiting || reports > 1 {
+					t.Errorf("%d reports that it takes long", reports)
 				}
 			})
 		})
 	}
 }
 
-func TestWhatNobodyReceivedIsNotInDoubt(t *testing.T) {
+func TestARequestWithoutReceiversCertainlyFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nc := bustest.Connect(t, bustest.Start(t), "cli")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -19,10 +19,10 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/unjudged"
 )
 
-// lookAtCopies is how often the leaders of streams are asked who keeps them.
+// lookAtCopies is how often the leaders of streams are asked for their replicas.
 const lookAtCopies = 5 * time.Second
 
-// streams are those that a fabric keeps.
+// streams returns the streams of a fabric.
 func streams(recorded bool) (all []string) {
 	for _, bucket := range []string{state.ConfigBucket, state.KeyBucket, freezes.Bucket, queue.ItemBucket, queue.CursorBucket,
 		rounds.Bucket, sessions.Bucket, sessions.AgentBucket, unjudged.Bucket} {
@@ -35,14 +35,14 @@ func streams(recorded bool) (all []string) {
 	return all
 }
 
-// copies tell on how many servers each stream is kept: with fewer than it should be all goes on,
-// and the next server that is lost may be one too many.
+// copies reports how many servers store each stream. A stream with fewer copies than it should
+// have works, but losing one more server may stop it.
 type copies struct {
 	gauge *prometheus.GaugeVec // stream, state
 	all   []*copied
 }
 
-// A copied is one stream with what was last known of its copies.
+// A copied is a stream with the last known state of its copies.
 type copied struct {
 	stream string
 	last   kv.Copies
@@ -67,13 +67,13 @@ func (c *copies) show() {
 	}
 }
 
-// look asks for all of them at once: where nobody leads, each answer is waited for in vain.
+// look asks for all streams at once, because a stream without a leader costs a full timeout.
 func (c *copies) look(ctx context.Context, js jetstream.JetStream) {
 	var asked sync.WaitGroup
 	for _, s := range c.all {
 		asked.Go(func() {
 			now, err := kv.CopiesOf(ctx, js, s.stream)
-			if err != nil || now == (kv.Copies{}) { // nobody vouches for any of them, or the stream is gone
+			if err != nil || now == (kv.Copies{}) { // there is no leader, or the stream is gone
 				now = kv.Copies{Unheard: s.last.Whole + s.last.Behind + s.last.Unheard}
 			}
 			s.last = now
@@ -83,14 +83,14 @@ func (c *copies) look(ctx context.Context, js jetstream.JetStream) {
 	c.show()
 }
 
-// startWatchingCopies looks after them until the broker stops.
+// startWatchingCopies starts the check of copies, which runs until the broker stops.
 func (b *Broker) startWatchingCopies(ctx context.Context) error {
 	js, err := jetstream.New(b.work)
 	if err != nil {
 		return err
 	}
 	c := newCopies(b.reg, streams(b.record != nil))
-	b.beside(ctx, "replica watch", func(ctx context.Context) {
+	b.inBackground(ctx, "replica watch", func(ctx context.Context) {
 		for {
 			c.look(ctx, js)
 			if kv.Rest(ctx, lookAtCopies) != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 )
 
-// TestEveryStreamIsLookedAfter: what a broker makes is what it tells the copies of.
-func TestEveryStreamIsLookedAfter(t *testing.T) {
+// The metric must have exactly the streams that a broker makes.
+func TestEveryStreamHasItsCopiesReported(t *testing.T) {
 	t.Parallel()
 	b, err := New(t.Context(), Options{Data: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
@@ -39,21 +39,21 @@ func TestEveryStreamIsLookedAfter(t *testing.T) {
 	}
 	must(t, names.Err())
 	if none := seen["KV_"+state.KeyBucket]; none != (kv.Copies{}) {
-		t.Errorf("nobody has to say who they are, and the keys of brokers are kept: %+v", none)
+		t.Errorf("clients need no credentials, and there is a stream of brokers' keys: %+v", none)
 	}
 	must(t, js.DeleteStream(t.Context(), "KV_"+queue.CursorBucket))
 	if c.look(t.Context(), js); c.of("KV_"+queue.CursorBucket).last != (kv.Copies{Unheard: 1}) {
-		t.Errorf("it is gone: %+v", c.of("KV_"+queue.CursorBucket).last)
+		t.Errorf("a deleted stream: %+v", c.of("KV_"+queue.CursorBucket).last)
 	}
-	nc.Close() // nobody can be asked any more
+	nc.Close() // no leader can be asked
 	s := c.all[0]
 	s.last = kv.Copies{Whole: 2, Behind: 1}
 	if c.look(t.Context(), js); s.last != (kv.Copies{Unheard: 3}) {
-		t.Errorf("nobody answers: %+v", s.last)
+		t.Errorf("without an answer: %+v", s.last)
 	}
 }
 
-// of is what is known of a stream.
+// of returns the state of a stream.
 func (c *copies) of(stream string) *copied {
 	return c.all[slices.IndexFunc(c.all, func(s *copied) bool { return s.stream == stream })]
 }

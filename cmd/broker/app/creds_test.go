@@ -14,21 +14,21 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 )
 
-// A keeper is somebody who says who may use a fabric.
-type keeper struct {
+// An administrator manages the credentials of a fabric.
+type administrator struct {
 	t         *testing.T
 	dir, data string
 }
 
-func newKeeper(t *testing.T) *keeper {
-	k := &keeper{t: t, dir: t.TempDir()}
+func newAdministrator(t *testing.T) *administrator {
+	k := &administrator{t: t, dir: t.TempDir()}
 	k.data = filepath.Join(k.dir, "data")
 	t.Chdir(k.dir)
 	return k
 }
 
-// run is `broker` with those arguments; want is the exit code.
-func (k *keeper) run(want int, args ...string) (stdout, stderr string) {
+// run runs `broker`; want is the exit code.
+func (k *administrator) run(want int, args ...string) (stdout, stderr string) {
 	k.t.Helper()
 	k.t.Setenv("HOOKFABRIC_DATA", k.data)
 	var out, errs bytes.Buffer
@@ -40,29 +40,29 @@ func (k *keeper) run(want int, args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// says is run with a part of what it says, on whatever.
-func (k *keeper) says(want string, code int, args ...string) {
+// prints runs `broker`; want is a part of stdout or stderr.
+func (k *administrator) prints(want string, code int, args ...string) {
 	k.t.Helper()
 	out, errs := k.run(code, args...)
 	if !strings.Contains(out+errs, want) {
-		k.t.Errorf("broker %s says\n%s%swhich has no %q", strings.Join(args, " "), out, errs, want)
+		k.t.Errorf("broker %s prints\n%s%swithout %q", strings.Join(args, " "), out, errs, want)
 	}
 }
 
 func TestCreds(t *testing.T) {
-	k := newKeeper(t)
-	k.says("create it with `broker creds init`", 1, "creds", "list")
-	k.says("create it with `broker creds init`", 1, "creds", "add", "operator", "olga")
-	k.says("next: 'broker creds add operator NAME'", 0, "creds", "init")
-	k.says("already exists", 1, "creds", "init")
-	k.says("wrote olga.creds: operator of the tenant default, valid without an expiry", 0, "creds", "add", "operator", "olga")
-	k.says("valid until 2", 0, "creds", "add", "worker", "w", "--pool", "heavy", "--pool", "light", "--ttl", "30d")
-	k.says("can act for EVERY agent", 0, "creds", "add", "host", "h", "--agents", "*")
-	k.says("created the tenant blue", 0, "creds", "tenant", "add", "blue")
-	k.says("agent of the tenant blue", 0, "creds", "add", "agent", "alice/1", "--tenant", "blue")
-	k.says("valid until 2", 0, "creds", "renew", "w")
-	k.says("is revoked", 0, "creds", "revoke", "w")
-	k.says("revoked", 0, "creds", "list")
+	k := newAdministrator(t)
+	k.prints("create it with `broker creds init`", 1, "creds", "list")
+	k.prints("create it with `broker creds init`", 1, "creds", "add", "operator", "olga")
+	k.prints("next: 'broker creds add operator NAME'", 0, "creds", "init")
+	k.prints("already exists", 1, "creds", "init")
+	k.prints("wrote olga.creds: operator of the tenant default, valid without an expiry", 0, "creds", "add", "operator", "olga")
+	k.prints("valid until 2", 0, "creds", "add", "worker", "w", "--pool", "heavy", "--pool", "light", "--ttl", "30d")
+	k.prints("can act for EVERY agent", 0, "creds", "add", "host", "h", "--agents", "*")
+	k.prints("created the tenant blue", 0, "creds", "tenant", "add", "blue")
+	k.prints("agent of the tenant blue", 0, "creds", "add", "agent", "alice/1", "--tenant", "blue")
+	k.prints("valid until 2", 0, "creds", "renew", "w")
+	k.prints("is revoked", 0, "creds", "revoke", "w")
+	k.prints("revoked", 0, "creds", "list")
 	info, err := os.Stat(filepath.Join(k.dir, "alice=2F1.creds"))
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info, err)
@@ -73,13 +73,13 @@ func TestCreds(t *testing.T) {
 			t.Errorf("%s is not in %s", want, out)
 		}
 	}
-	k.says("operator: ey", 0, "creds", "export")
-	k.says("", 0, "creds", "export", "--out", "auth.conf")
-	k.nothingSecret(out)
+	k.prints("operator: ey", 0, "creds", "export")
+	k.prints("", 0, "creds", "export", "--out", "auth.conf")
+	k.checkNoSecrets(out)
 }
 
-// nothingSecret looks for private keys where none belong.
-func (k *keeper) nothingSecret(said string) {
+// checkNoSecrets checks that an output has no private keys.
+func (k *administrator) checkNoSecrets(output string) {
 	k.t.Helper()
 	export, err := os.ReadFile(filepath.Join(k.dir, "auth.conf"))
 	if err != nil {
@@ -98,42 +98,41 @@ func (k *keeper) nothingSecret(said string) {
 		k.t.Errorf("%d keys: %v", len(seeds), err)
 	}
 	for _, seed := range seeds {
-		if strings.Contains(said+string(export), seed) {
+		if strings.Contains(output+string(export), seed) {
 			k.t.Error("a private key is shown")
 		}
 	}
 }
 
-func TestCredsThatMakeNoSense(t *testing.T) {
-	k := newKeeper(t)
+func TestCredsRejectsWrongUsage(t *testing.T) {
+	k := newAdministrator(t)
 	k.run(0, "creds", "init")
-	k.says("role or name is missing", 2, "creds", "add", "agent")
-	k.says("there is no role \"king\"; use agent, host", 2, "creds", "add", "king", "x")
-	k.says("remove --agents", 2, "creds", "add", "agent", "a", "--agents", "b")
-	k.says("write --agents a,b,c", 2, "creds", "add", "host", "h")
-	k.says("takes no --pool", 2, "creds", "add", "operator", "o", "--pool", "p")
-	k.says("broker creds tenant add blue", 1, "creds", "add", "operator", "o", "--tenant", "blue")
+	k.prints("role or name is missing", 2, "creds", "add", "agent")
+	k.prints("there is no role \"king\"; use agent, host", 2, "creds", "add", "king", "x")
+	k.prints("remove --agents", 2, "creds", "add", "agent", "a", "--agents", "b")
+	k.prints("write --agents a,b,c", 2, "creds", "add", "host", "h")
+	k.prints("takes no --pool", 2, "creds", "add", "operator", "o", "--pool", "p")
+	k.prints("broker creds tenant add blue", 1, "creds", "add", "operator", "o", "--tenant", "blue")
 	for _, ttl := range []string{"30", "d", "-1d", "x", "1d2", "0d", "1ms", "99999d", "4000d"} {
-		k.says("--ttl", 2, "creds", "add", "operator", "o", "--ttl="+ttl)
+		k.prints("--ttl", 2, "creds", "add", "operator", "o", "--ttl="+ttl)
 	}
-	k.says("already exists", 1, "creds", "tenant", "add", "default")
-	k.says("is negative", 1, "creds", "tenant", "add", "t", "--max-disk", "-1")
-	k.says("has no credentials with the name", 1, "creds", "revoke", "x")
-	k.says("has no credentials with the name", 1, "creds", "renew", "x")
-	k.says("the name is missing", 2, "creds", "revoke")
+	k.prints("already exists", 1, "creds", "tenant", "add", "default")
+	k.prints("is negative", 1, "creds", "tenant", "add", "t", "--max-disk", "-1")
+	k.prints("has no credentials with the name", 1, "creds", "revoke", "x")
+	k.prints("has no credentials with the name", 1, "creds", "renew", "x")
+	k.prints("the name is missing", 2, "creds", "revoke")
 	if err := os.WriteFile("mine.creds", []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	k.says("already exists; move it away", 1, "creds", "add", "operator", "mine")
-	k.says("create the folder", 1, "creds", "add", "operator", "o", "--out", "no/o.creds")
+	k.prints("already exists; move it away", 1, "creds", "add", "operator", "mine")
+	k.prints("create the folder", 1, "creds", "add", "operator", "o", "--out", "no/o.creds")
 	if out, _ := k.run(0, "creds", "list"); strings.Count(out, "\n") != 1 {
-		t.Errorf("somebody has credentials:\n%s", out)
+		t.Errorf("there are credentials:\n%s", out)
 	}
 }
 
-// TestCommandsSayWhoTheyAre, where the fabric asks.
-func TestCommandsSayWhoTheyAre(t *testing.T) {
-	k := newKeeper(t)
+func TestCommandsNeedCredentialsThatPermitThem(t *testing.T) {
+	k := newAdministrator(t)
 	k.run(0, "creds", "init")
 	for _, args := range [][]string{{"operator", "olga"}, {"agent", "alice"}, {"orchestrator", "orc", "--agents", "alice"}, {"operator", "gone"}} {
 		k.run(0, append([]string{"creds", "add"}, args...)...)
@@ -150,29 +149,29 @@ func TestCommandsSayWhoTheyAre(t *testing.T) {
 	t.Setenv("HOOKFABRIC_NATS", b.URL())
 	const asks = "this fabric requires credentials; create a file with `broker creds add operator NAME` and name it with --creds or HOOKFABRIC_CREDS"
 	for _, args := range [][]string{{"status"}, {"inject", "--agent", "alice", "hello"}, {"pending"}, {"config", "history"}, {"round", "show", "--agent", "alice"}} {
-		k.says(asks, 1, args...)
+		k.prints(asks, 1, args...)
 		k.run(map[bool]int{true: 1}[args[0] == "round"], append(args, "--creds", "olga.creds")...) // alice has no round yet
 	}
-	k.says("queued for agent alice", 0, "inject", "--agent", "alice", "--creds", "orc.creds", "hello")
+	k.prints("queued for agent alice", 0, "inject", "--agent", "alice", "--creds", "orc.creds", "hello")
 	const notFor = "do not permit this"
-	k.says(notFor, 1, "inject", "--agent", "bob", "--creds", "orc.creds", "hello")
-	k.says(notFor, 1, "inject", "--all", "--creds", "orc.creds", "hello")
+	k.prints(notFor, 1, "inject", "--agent", "bob", "--creds", "orc.creds", "hello")
+	k.prints(notFor, 1, "inject", "--all", "--creds", "orc.creds", "hello")
 	for _, args := range [][]string{{"status"}, {"feed"}, {"feed", "--follow"}, {"freeze", "--all"}, {"freeze", "--list"}, {"thaw", "--all"}} {
-		k.says(notFor, 1, append(args, "--creds", "alice.creds")...)
-		k.says(asks, 1, args...)
+		k.prints(notFor, 1, append(args, "--creds", "alice.creds")...)
+		k.prints(asks, 1, args...)
 	}
-	k.says(notFor, 1, "inject", "--agent", "alice", "--creds", "orc.creds", strings.Repeat("long ", 100_000))
-	k.says("queued for agent alice", 0, "inject", "--agent", "alice", "--creds", "olga.creds", strings.Repeat("long ", 100_000))
+	k.prints(notFor, 1, "inject", "--agent", "alice", "--creds", "orc.creds", strings.Repeat("long ", 100_000))
+	k.prints("queued for agent alice", 0, "inject", "--agent", "alice", "--creds", "olga.creds", strings.Repeat("long ", 100_000))
 	k.run(0, "creds", "revoke", "gone")
 	for {
-		if _, said := k.run2("status", "--creds", "gone.creds"); strings.Contains(said, "revoked, or are of another fabric") {
+		if _, output := k.run2("status", "--creds", "gone.creds"); strings.Contains(output, "revoked, or are of another fabric") {
 			break
 		}
 	}
 }
 
-// run2 is run for whatever exit code.
-func (k *keeper) run2(args ...string) (code int, said string) {
+// run2 is run that accepts any exit code.
+func (k *administrator) run2(args ...string) (code int, output string) {
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(k.t.Context(), time.Minute)
 	defer cancel()
@@ -180,9 +179,9 @@ func (k *keeper) run2(args ...string) (code int, said string) {
 	return code, out.String()
 }
 
-// TestStatusSaysWhoCanNotReadTheRealm, as text and as JSON, until that broker can again.
-func TestStatusSaysWhoCanNotReadTheRealm(t *testing.T) {
-	k := newKeeper(t)
+// Status reports it as text and as JSON, until the broker can read the credentials again.
+func TestStatusNamesABrokerThatCannotReadItsRealm(t *testing.T) {
+	k := newAdministrator(t)
 	k.run(0, "creds", "init")
 	k.run(0, "creds", "add", "operator", "olga")
 	t.Setenv("HOOKFABRIC_NATS", startBrokers(t, app.Options{Data: k.data, Listen: "127.0.0.1:0"})[0].URL())
@@ -192,30 +191,29 @@ func TestStatusSaysWhoCanNotReadTheRealm(t *testing.T) {
 	file := filepath.Join(k.data, "auth", "realm.json")
 	for _, c := range []struct {
 		from, to string
-		told     bool
+		reported bool
 	}{{file, file + ".away", true}, {file + ".away", file, false}} {
 		if err := os.Rename(c.from, c.to); err != nil {
 			t.Fatal(err)
 		}
 		for ctx := patient(t); ; {
 			out, _ := k.run(0, "status", "--creds", "olga.creds")
-			if strings.Contains(out, says) == c.told {
+			if strings.Contains(out, says) == c.reported {
 				break
 			}
 			if ctx.Err() != nil {
-				t.Fatalf("it is told: %v, want %v:\n%s", !c.told, c.told, out)
+				t.Fatalf("reported: %v, want %v:\n%s", !c.reported, c.reported, out)
 			}
 		}
-		if out, _ := k.run(0, "status", "--json", "--creds", "olga.creds"); strings.Contains(out, member) != c.told {
-			t.Errorf("want %s: %v, in\n%s", member, c.told, out)
+		if out, _ := k.run(0, "status", "--json", "--creds", "olga.creds"); strings.Contains(out, member) != c.reported {
+			t.Errorf("want %s: %v, in\n%s", member, c.reported, out)
 		}
 	}
 }
 
-// Each tenant is bounded, unless somebody says otherwise.
-func TestTenantsAreBounded(t *testing.T) {
-	k := newKeeper(t)
-	k.says("use 0 for the server's limit", 1, "creds", "init", "--max-connections", "-1")
+func TestTenantsHaveLimitsUnlessSetOtherwise(t *testing.T) {
+	k := newAdministrator(t)
+	k.prints("use 0 for the server's limit", 1, "creds", "init", "--max-connections", "-1")
 	k.run(0, "creds", "init", "--max-disk", "100")
 	k.run(0, "creds", "tenant", "add", "blue")
 	k.run(0, "creds", "tenant", "add", "free", "--max-connections", "0", "--max-subscriptions", "0", "--max-disk", "0", "--max-memory", "0")

@@ -19,16 +19,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// feedSince is how far back the feed begins unless it is said otherwise.
+// feedSince is the default of --since.
 const feedSince = "1h"
 
-// maxFeedLimit bounds the records that are held back to show the last ones.
+// maxFeedLimit is the highest --limit.
 const maxFeedLimit = 100_000
 
-// toldDepth bounds the records that wait to be shown while nothing is kept.
-const toldDepth = 1 << 12
+// liveDepth bounds the records that wait to be printed when there is no stream of records.
+const liveDepth = 1 << 12
 
-// feed is what an operator wants to see of the record.
+// feed is one call of `broker feed`.
 type feed struct {
 	remote
 	wish         record.Wish
@@ -38,11 +38,11 @@ type feed struct {
 
 	filter   *record.Filter
 	out, say io.Writer
-	held     []string // the last lines of the history, while there is a limit
+	held     []string // the last lines of the history, with --limit
 	caughtUp bool
 }
 
-// feedCommand shows what was decided.
+// feedCommand is `broker feed`.
 func feedCommand() *cobra.Command {
 	f := new(feed)
 	var decision, event string
@@ -78,7 +78,7 @@ func feedCommand() *cobra.Command {
 	return c
 }
 
-// check refuses what could never show anything.
+// check rejects flags that can never match a record.
 func (f *feed) check() (err error) {
 	if f.wish.Event != "" {
 		if f.wish.Event, err = schema.ParseEventType(string(f.wish.Event)); err != nil {
@@ -107,7 +107,7 @@ func (f *feed) check() (err error) {
 	return nil
 }
 
-// decisions are all that a verdict may come to.
+// decisions returns all decisions of verdicts.
 func decisions() (all []string) {
 	for _, t := range schema.EventTypes() {
 		for _, d := range t.Decisions() {
@@ -120,7 +120,7 @@ func decisions() (all []string) {
 	return all
 }
 
-// moment reads how long before now something was, or when; zero: nothing is said.
+// moment parses an age before now, or a time; zero: s is empty.
 func moment(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
@@ -147,33 +147,33 @@ func (f *feed) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("using JetStream: %w", err)
 	}
-	looking, heeded := f.heeding(connecting)
+	looking, release := f.untilDenied(connecting)
 	st, err := record.Look(looking, js)
-	heeded()
+	release()
 	switch {
 	case err != nil && denied(looking) != nil:
 		return denied(looking)
 	case errors.Is(err, record.ErrNone) && f.follow:
-		_ = line(f.say, "%v: its brokers run with --record off, or no broker has been started yet; new verdicts are shown", err)
+		_ = printLine(f.say, "%v: its brokers run with --record off, or no broker has been started yet; new verdicts are shown", err)
 		return f.listen(ctx, nc)
 	case errors.Is(err, record.ErrNone):
 		return fmt.Errorf("%w: its brokers run with --record off, or no broker has been started yet; --follow shows new verdicts", err)
 	case err != nil:
 		return fmt.Errorf("cannot read the record at %s: %w; check that the server runs, and that the credentials are an operator's", bus.RedactURL(f.url), err)
 	}
-	if err := f.reckon(&st); err != nil {
+	if err := f.useServerTime(&st); err != nil {
 		return err
 	}
 	err = record.Read(ctx, js, record.Span{Since: f.wish.Since, Follow: f.follow, CaughtUp: f.history}, f.batch)
 	if f.follow && ctx.Err() != nil {
-		return nil // somebody has seen enough
+		return nil // the user interrupted the command
 	}
 	return err
 }
 
-// reckon takes the server's clock for what was said in times ago, and says what is not
-// there any more.
-func (f *feed) reckon(st *record.State) (err error) {
+// useServerTime applies ages to the server's clock, and reports on stderr if older records were
+// removed.
+func (f *feed) useServerTime(st *record.State) (err error) {
 	if f.wish.Since, err = moment(f.since, st.Now); err != nil {
 		return err
 	}
@@ -188,23 +188,23 @@ func (f *feed) reckon(st *record.State) (err error) {
 		if !st.First.IsZero() {
 			from = "only verdicts since " + st.First.UTC().Format(time.RFC3339)
 		}
-		_ = line(f.say, "%s can be shown: --record-age or --record-bytes of the brokers removed older records", from)
+		_ = printLine(f.say, "%s can be shown: --record-age or --record-bytes of the brokers removed older records", from)
 	}
 	return nil
 }
 
-// batch shows what is wanted of a message.
+// batch shows the matching records of a message.
 func (f *feed) batch(b *record.Batch) error {
 	if b.Gone > 0 {
-		_ = line(f.say, "the stream removed %d messages with records before this command read them, because of their age or for lack of room", b.Gone)
+		_ = printLine(f.say, "the stream removed %d messages with records before this command read them, because of their age or for lack of room", b.Gone)
 	}
 	if b.Dropped > 0 {
-		_ = line(f.say, "the broker %[2]s dropped %[1]d records before %[3]s", b.Dropped, word(b.Broker), b.Stored.UTC().Format(time.RFC3339))
+		_ = printLine(f.say, "the broker %[2]s dropped %[1]d records before %[3]s", b.Dropped, word(b.Broker), b.Stored.UTC().Format(time.RFC3339))
 	}
 	for _, written := range b.Lines {
 		rec, err := f.filter.Pick(written, b.Stored)
 		if err != nil {
-			_ = line(f.say, "message %d of the record: %v", b.Sequence, err)
+			_ = printLine(f.say, "message %d of the record: %v", b.Sequence, err)
 			continue
 		}
 		if rec == nil {
@@ -217,7 +217,7 @@ func (f *feed) batch(b *record.Batch) error {
 	return nil
 }
 
-// show prints a record, or holds it back while only the last ones are wanted.
+// show prints a record, or holds it back until the end of the history is known.
 func (f *feed) show(rec *schema.Record, written []byte) error {
 	text := string(schema.VisibleJSON(written))
 	if !f.json {
@@ -226,14 +226,14 @@ func (f *feed) show(rec *schema.Record, written []byte) error {
 	if f.limit == 0 || f.caughtUp {
 		return f.print(text)
 	}
-	if len(f.held) == 2*f.limit { // so that the rest is not moved each time
+	if len(f.held) == 2*f.limit { // amortises the move
 		f.held = append(f.held[:0], f.held[f.limit:]...)
 	}
 	f.held = append(f.held, text)
 	return nil
 }
 
-// history prints what was held back.
+// history prints the lines that were held back.
 func (f *feed) history() error {
 	f.caughtUp = true
 	for _, text := range f.held[max(0, len(f.held)-f.limit):] {
@@ -246,17 +246,17 @@ func (f *feed) history() error {
 }
 
 func (f *feed) print(text string) error {
-	if err := line(f.out, "%s", text); err != nil {
+	if err := printLine(f.out, "%s", text); err != nil {
 		return fmt.Errorf("writing the feed: %w", err)
 	}
 	return nil
 }
 
-// listen shows what is told while nothing is kept.
+// listen shows new records when there is no stream of records.
 func (f *feed) listen(ctx context.Context, nc *nats.Conn) error {
 	f.caughtUp = true
-	told := make(chan *nats.Msg, toldDepth)
-	sub, err := nc.ChanSubscribe(bus.FeedsWildcard, told)
+	live := make(chan *nats.Msg, liveDepth)
+	sub, err := nc.ChanSubscribe(bus.FeedsWildcard, live)
 	if err != nil {
 		return fmt.Errorf("listening to the feed: %w", err)
 	}
@@ -265,14 +265,14 @@ func (f *feed) listen(ctx context.Context, nc *nats.Conn) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case m := <-told:
+		case m := <-live:
 			if n, err := sub.Dropped(); err == nil && n > missed {
-				_ = line(f.say, "%d records were dropped because this command prints slower than they arrive; filter them, or start the brokers with --record", n-missed)
+				_ = printLine(f.say, "%d records were dropped because this command prints slower than they arrive; filter them, or start the brokers with --record", n-missed)
 				missed = n
 			}
 			rec, err := f.filter.Pick(m.Data, time.Now())
 			if err != nil {
-				_ = line(f.say, "%s: %v", m.Subject, err)
+				_ = printLine(f.say, "%s: %v", m.Subject, err)
 				continue
 			}
 			if rec == nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// feedTime is when a verdict was given, as it stands on a line.
+// feedTime is the format of the time of a verdict.
 const feedTime = "2006-01-02T15:04:05.000Z"
 
-// feedLine is a record on one line for people, whatever is in it.
+// feedLine returns a record as one line of text.
 func feedLine(rec *schema.Record) string {
 	columns := []string{
 		rec.Time.UTC().Format(feedTime), fmt.Sprintf("%-8s", feedDecision(rec)), fmt.Sprintf("%-10s", rec.Event),
@@ -22,7 +22,7 @@ func feedLine(rec *schema.Record) string {
 	return strings.TrimRight(strings.Join(columns, " "), " ")
 }
 
-// feedDecision is what came of a call, or what else the record is about.
+// feedDecision returns the decision of a verdict, or the kind of another record.
 func feedDecision(rec *schema.Record) string {
 	switch {
 	case rec.Expired != nil:
@@ -41,7 +41,7 @@ func feedDecision(rec *schema.Record) string {
 	return cmp.Or(string(rec.Decision), string(schema.Continue))
 }
 
-// feedDetails are what is not the same on every line.
+// feedDetails returns the optional columns.
 func feedDetails(rec *schema.Record) (all []string) {
 	add := func(when bool, format string, args ...any) {
 		if when {

@@ -17,13 +17,13 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// configTime is how long the first configuration may take to come.
+// configTime bounds the wait for the first configuration.
 const configTime = 30 * time.Second
 
-// noHooks is the configuration of a new fabric that nobody has given one.
+// noHooks is the configuration of a new fabric.
 const noHooks = "hooks: {}\n"
 
-// readConfig reads the file the broker was started with; nil: there is none.
+// readConfig reads the file of --config; nil: there is no such file.
 func (b *Broker) readConfig() (*aggregator.File, error) {
 	if b.opt.Config == "" {
 		return nil, nil
@@ -35,8 +35,8 @@ func (b *Broker) readConfig() (*aggregator.File, error) {
 	return toApply(b.opt.Config, data, "started with ")
 }
 
-// openState opens the configuration, and takes the lease by which the other
-// brokers know of this one.
+// openState opens the configurations, and takes the lease that makes this broker known to the
+// others.
 func (b *Broker) openState(ctx context.Context) error {
 	js, err := jetstream.New(b.work)
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *Broker) openState(ctx context.Context) error {
 		return err
 	}
 	if b.stores() {
-		// Who had this data directory before is dead, or the server had not started.
+		// The previous process with this data directory has ended.
 		if err := b.configs.Forget(ctx, func(n state.Node) bool { return n.Embedded && n.Server == b.serverName() }); err != nil {
 			return err
 		}
@@ -65,9 +65,8 @@ func (b *Broker) openState(ctx context.Context) error {
 	return nil
 }
 
-// follow takes over what becomes active, from whichever broker, after it has
-// applied the file the broker was started with. It returns when a configuration
-// is in use: only then are events taken.
+// follow applies the file of --config, and then uses each configuration that becomes active. It
+// returns when a configuration is in use, because only then the broker accepts events.
 func (b *Broker) follow(ctx context.Context, file *aggregator.File) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	seen, active := make(chan error, 1), make(chan error, 1)
@@ -98,13 +97,13 @@ func (b *Broker) follow(ctx context.Context, file *aggregator.File) error {
 	return b.attachWorker()
 }
 
-// await waits for what Watch tells.
-func (b *Broker) await(ctx context.Context, told <-chan error) (said, err error) {
+// await waits for the result of an update.
+func (b *Broker) await(ctx context.Context, results <-chan error) (result, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, configTime, errors.New("no configuration arrived within 30 s; check that JetStream is healthy"))
 	defer cancel()
 	select {
-	case said = <-told:
-		return said, nil
+	case result = <-results:
+		return result, nil
 	case err := <-b.followed:
 		b.followed <- nil
 		return nil, fmt.Errorf("following the configuration: %w", err)
@@ -113,17 +112,17 @@ func (b *Broker) await(ctx context.Context, told <-chan error) (said, err error)
 	}
 }
 
-// stopFollowing ends what follow has begun.
+// stopFollowing ends the goroutine of follow.
 func (b *Broker) stopFollowing(context.Context) error {
 	if b.unfollow == nil {
-		return nil // it never got so far
+		return nil // the start failed before
 	}
 	b.unfollow()
 	return <-b.followed
 }
 
-// stopRunners ends the worker. What becomes active, or may, is not its any more:
-// it could load none of it, and the others would take that for a refusal.
+// stopRunners ends the worker. It stops following first: a closed worker cannot load a candidate,
+// and the other brokers would take that for a refusal.
 func (b *Broker) stopRunners(context.Context) error {
 	if b.unfollow != nil {
 		b.unfollow()
@@ -131,7 +130,7 @@ func (b *Broker) stopRunners(context.Context) error {
 	return b.worker.Close()
 }
 
-// offer puts v in the place of what nobody took. One goroutine may offer.
+// offer replaces the value in ch, whose capacity is 1. Only one goroutine may offer.
 func offer[T any](ch chan T, v T) {
 	select {
 	case <-ch:
@@ -140,9 +139,8 @@ func offer[T any](ch chan T, v T) {
 	ch <- v
 }
 
-// applyFirst applies the file the broker was started with, or sees to it that
-// there is a configuration at all. What cannot be loaded is no reason not to
-// start: those calls are denied.
+// applyFirst applies the file of --config, or makes the first configuration of a new fabric. A
+// handler that cannot be loaded does not stop the start: calls of its hooks are denied.
 func (b *Broker) applyFirst(ctx context.Context, file *aggregator.File) error {
 	if file == nil {
 		file = &aggregator.File{Text: noHooks, Note: "a new fabric", First: true}
@@ -156,7 +154,7 @@ func (b *Broker) applyFirst(ctx context.Context, file *aggregator.File) error {
 		b.log.Warn("configuration", "warning", w)
 	}
 	for _, p := range answer.Problems {
-		if p.Node != b.name { // whose worker has said so already
+		if p.Node != b.name { // this node's worker has logged its own
 			b.log.Warn("another node cannot load a handler", "node", p.Node, "hook", p.Hook, "error", p.Error)
 		}
 	}
@@ -166,31 +164,30 @@ func (b *Broker) applyFirst(ctx context.Context, file *aggregator.File) error {
 	return nil
 }
 
-// take takes over what is active, gets ready what may become active, and tells
-// the other brokers.
+// take uses the active configuration, prepares the candidate, and reports to the other brokers.
 func (b *Broker) take(u state.Update) error {
 	err := b.activate(u.Active)
 	report := b.reports.next()
-	said := func(c *schema.Candidate) {
+	loaded := func(c *schema.Candidate) {
 		c = b.consider(u.Candidate, c)
 		report(func() { b.lease.Report(b.agg.Version(), c) })
 	}
 	if b.worker != nil {
-		b.worker.Take(u, said)
+		b.worker.Take(u, loaded)
 	} else {
-		said(candidateOf(u))
+		loaded(candidateOf(u))
 	}
 	return err
 }
 
-// latest lets only the newest of several have its say: a candidate may be ready
-// when the next one was reported already.
+// latest drops reports of all turns but the newest: an old candidate may finish loading after the
+// next one was reported.
 type latest struct {
 	mu   sync.Mutex
 	turn uint64 // the newest; guarded by mu
 }
 
-// next begins a turn. What it returns calls say, unless another turn has begun.
+// next begins a turn. The function that it returns calls say, unless another turn has begun.
 func (l *latest) next() func(say func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +202,7 @@ func (l *latest) next() func(say func()) {
 	}
 }
 
-// activate loads a version into the worker before calls are pinned to it.
+// activate loads a version into the worker before calls can use it.
 func (b *Broker) activate(cfg *schema.Config) error {
 	if cfg == nil || cfg == b.active {
 		return nil
@@ -219,19 +216,19 @@ func (b *Broker) activate(cfg *schema.Config) error {
 	}
 	b.active = cfg
 	b.log.Info("configuration active", "version", cfg.Version, "hooks", cfg.Written())
-	if bare(cfg) {
+	if lacksPresetHooks(cfg) {
 		b.log.Warn("an earlier release applied the configuration, and its presets had no hooks: queued messages stay undelivered until you apply it again", "version", cfg.Version)
 	}
 	return nil
 }
 
-// bare reports whether a configuration names presets and has none of their hooks,
-// nor one that takes the place of theirs.
-func bare(cfg *schema.Config) bool {
+// lacksPresetHooks reports whether a configuration names presets but has neither their hooks nor
+// replacements.
+func lacksPresetHooks(cfg *schema.Config) bool {
 	return len(cfg.Presets) > 0 && !slices.ContainsFunc(cfg.Hooks, func(h schema.Hook) bool { return h.Preset != "" || h.Stage() })
 }
 
-// candidateOf is what a broker without a worker can say of a candidate.
+// candidateOf returns the report of a broker without a worker.
 func candidateOf(u state.Update) *schema.Candidate {
 	switch {
 	case u.Candidate != nil:
@@ -242,7 +239,7 @@ func candidateOf(u state.Update) *schema.Candidate {
 	return nil
 }
 
-// consider adds to what the worker says of a candidate what the aggregator says.
+// consider adds the aggregator's report on a candidate to the worker's.
 func (b *Broker) consider(cfg *schema.Config, c *schema.Candidate) *schema.Candidate {
 	if cfg == nil || c == nil {
 		return c
@@ -263,7 +260,7 @@ func (b *Broker) consider(cfg *schema.Config, c *schema.Candidate) *schema.Candi
 	return &both
 }
 
-// attachWorker puts the worker on the bus, for the other brokers.
+// attachWorker connects the worker to the bus, for the other brokers.
 func (b *Broker) attachWorker() error {
 	if b.worker == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestOnlyTheNewestHasItsSay(t *testing.T) {
+func TestOnlyTheNewestTurnReports(t *testing.T) {
 	var l latest
 	said := ""
 	first := l.next()
@@ -29,7 +29,7 @@ func TestOnlyTheNewestHasItsSay(t *testing.T) {
 	}
 }
 
-// newerRelease leaves a version in dir that this release cannot use.
+// newerRelease stores a version in dir that this release cannot use.
 func newerRelease(t *testing.T, dir string) {
 	t.Helper()
 	server, err := server.Start(t.Context(), server.Options{Dir: dir, SyncInterval: time.Minute, Logger: slog.New(slog.DiscardHandler)})
@@ -51,14 +51,14 @@ func newerRelease(t *testing.T, dir string) {
 	must(t, server.Close(t.Context()))
 }
 
-func TestAFileTakesThePlaceOfAVersionThatCanNotBeUsed(t *testing.T) {
+func TestAFileReplacesAnUnusableVersion(t *testing.T) {
 	dir := t.TempDir()
 	newerRelease(t, filepath.Join(dir, "data"))
 	file := filepath.Join(dir, "hooks.yaml")
 	must(t, os.WriteFile(file, []byte("hooks: {}\n"), 0o600))
 	opt := Options{Data: filepath.Join(dir, "data"), Sync: time.Minute, Logger: slog.New(slog.DiscardHandler)}
 	if b, err := New(t.Context(), opt); err == nil {
-		t.Error("without a file it starts all the same")
+		t.Error("without a file the broker starts")
 		must(t, b.Close(t.Context()))
 	}
 	opt.Config = file
@@ -72,7 +72,7 @@ func TestAFileTakesThePlaceOfAVersionThatCanNotBeUsed(t *testing.T) {
 	must(t, b.Close(t.Context()))
 }
 
-func TestANodeThatCanNotLoadAHookIsNamedOnce(t *testing.T) {
+func TestANodeThatCannotLoadAHookIsNamedOnce(t *testing.T) {
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
 	first, err := New(t.Context(), Options{Data: dir, Listen: "127.0.0.1:0", Sync: time.Minute, Logger: log})

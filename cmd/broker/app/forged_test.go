@@ -8,11 +8,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// forged is what an agent, a hook or a worker says of itself to look like another line of
-// an operator's terminal, or like nothing.
-const forged = "x\nFROZEN   nobody\r\x1b[2J\u009b31m\u202eevil\u2028end\ttab"
+// forged is a name that an agent, a hook or a worker could use to look like another line of an
+// operator's terminal, or to hide.
+const forged = "x\nFROZEN   no agent\r\x1b[2J\u009b31m\u202eevil\u2028end\ttab"
 
-// answersOf are what brokers would answer if everything in it were forged.
+// answersOf returns answers of brokers in which every name is forged.
 func answersOf() map[string]any {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	freeze := schema.Freeze{Agents: forged, Reason: forged, By: forged, Since: at}
@@ -42,8 +42,8 @@ func answersOf() map[string]any {
 	}
 }
 
-func TestNoLineOfATerminalIsForged(t *testing.T) {
-	s := newCounter(t)
+func TestNamesCannotForgeALineOfTheTerminal(t *testing.T) {
+	s := newFakeControl(t)
 	for _, args := range [][]string{
 		{"status"}, {"status", "--agents"}, {"status", "--shadow"}, {"status", "--json"}, {"freeze", "--list"}, {"freeze", "--all"}, {"thaw", "--all"},
 		{"pending"}, {"pending", "--json"}, {"withdraw", "k"}, {"inject", "--agent", "a", "hi"}, {"answer", "--agent", "a", "--session", "s", "hi"},
@@ -55,13 +55,13 @@ func TestNoLineOfATerminalIsForged(t *testing.T) {
 		got := s.run(answers, "", args...)
 		out := got.Stdout + got.Stderr
 		if out == "" {
-			t.Errorf("%v says nothing", args)
+			t.Errorf("%v prints nothing", args)
 		}
 		if strings.ContainsAny(out, "\r\x1b\u009b\u202e\u2028") {
 			t.Errorf("%v writes control characters:\n%q", args, out)
 		}
 		for text := range strings.Lines(out) {
-			if strings.HasPrefix(text, "FROZEN   nobody") {
+			if strings.HasPrefix(text, "FROZEN   no agent") {
 				t.Errorf("%v writes a forged line:\n%s", args, out)
 			}
 		}

@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// freezeTime is how long every broker may take to go by a freeze: longer than the
-	// lease of one that died a moment ago.
+	// freezeTime is how long all brokers may take to apply a freeze: longer than the lease of one
+	// that has just died.
 	freezeTime = 20 * time.Second
-	// freezeMargin is what the answer may take beyond that.
+	// freezeMargin is added to it for the answer.
 	freezeMargin = 2 * time.Second
-	// insistAfter is how long nobody may answer before the request is made once more,
-	// and insistences how often it is made. Each time the server picks one of the brokers: where
-	// one of two stands still, all of so many come to it once in 65,536 times.
+	// insistAfter is how long a broker may take to answer before the request is sent again, and
+	// insistences bounds how often it is sent. Each time NATS chooses a broker at random: if one
+	// of two hangs, all copies reach it in one of 65,536 cases.
 	insistAfter = 200 * time.Millisecond
 	insistences = 16
 )
@@ -39,12 +39,12 @@ type freezing struct {
 	agent     string
 	all, list bool
 	within    time.Duration
-	began     time.Time // when it was first asked
+	began     time.Time // of the first request
 	req       schema.FreezeRequest
 	asJSON    bool
 }
 
-// freezeCommand refuses agents' tool calls until further notice.
+// freezeCommand is `broker freeze`.
 func freezeCommand() *cobra.Command {
 	k := freezing{verb: schema.VerbFreeze}
 	c := &cobra.Command{
@@ -67,7 +67,7 @@ func freezeCommand() *cobra.Command {
 	return c
 }
 
-// thawCommand ends that.
+// thawCommand is `broker thaw`.
 func thawCommand() *cobra.Command {
 	k := freezing{verb: schema.VerbThaw}
 	c := &cobra.Command{
@@ -94,7 +94,7 @@ func (k *freezing) flags(c *cobra.Command) {
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
 }
 
-// check refuses a command line that cannot work, and reads the flags into the request.
+// check rejects flags that cannot work, and fills the request.
 func (k *freezing) check() error {
 	switch {
 	case k.within <= 0:
@@ -110,13 +110,13 @@ func (k *freezing) check() error {
 	}
 	k.req.Within = schema.Duration(k.within)
 	if k.req.By == "" {
-		k.req.By = whoAmI()
+		k.req.By = operatorName()
 	}
 	return nil
 }
 
-// whoAmI is whoever runs the command, as far as the machine says it.
-func whoAmI() string {
+// operatorName returns the user and host of this process. It is not verified.
+func operatorName() string {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -150,9 +150,9 @@ func (k *freezing) run(c *cobra.Command) error {
 	return behind(&answer, k.within)
 }
 
-// insist looks what is frozen and has that changed, if it is still so when a broker gets to
-// it: one that stands still may do so long after another one answered. Where somebody else
-// was faster it looks again.
+// insist reads the freezes and requests the change on the condition that they are still the same.
+// A broker that hangs may apply a request long after another one did, and the condition prevents
+// that. If another operator was faster, it reads them again.
 func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) error {
 	ctx, cancel := k.bounded(ctx)
 	defer cancel()
@@ -190,7 +190,7 @@ func (k *freezing) insist(ctx context.Context, answer *schema.FreezeAnswer) erro
 	}
 }
 
-// named are the freezes of exactly that pattern: one or none.
+// named returns the freeze with exactly this pattern, if there is one.
 func named(all []schema.Freeze, agents string) (these []schema.Freeze) {
 	for _, z := range all {
 		if z.Agents == agents {
@@ -200,10 +200,9 @@ func named(all []schema.Freeze, agents string) (these []schema.Freeze) {
 	return these
 }
 
-// repeat asks, and asks again while nobody answers: a broker that stands still may have
-// got the request, and another one gets the next. To freeze twice does no harm. That
-// there is nothing to thaw any more says only that an earlier request did it, and that a
-// broker cannot do it just now says nothing of the others.
+// repeat sends a request, and sends it again while no broker answers: a hanging broker may have
+// received it, and another one gets the next copy. Freezing twice is harmless. If a copy finds
+// nothing to thaw, another copy did it. If one broker cannot do it now, another one may.
 func (k *freezing) repeat(ctx context.Context, nc *nats.Conn, what about, req schema.FreezeRequest, answer *schema.FreezeAnswer) error {
 	type result struct {
 		answer schema.FreezeAnswer
@@ -238,7 +237,7 @@ func (k *freezing) repeat(ctx context.Context, nc *nats.Conn, what about, req sc
 	}
 }
 
-// unknown adds to an error what may have come of the request all the same.
+// unknown adds to an error whether the change may have taken effect.
 func (k *freezing) unknown(err error) error {
 	n, unanswered := errors.AsType[*noAnswer](err)
 	switch {
@@ -250,7 +249,7 @@ func (k *freezing) unknown(err error) error {
 	return err
 }
 
-// print says what came of it.
+// print prints the result.
 func (k *freezing) print(w io.Writer, a *schema.FreezeAnswer) error {
 	done := "frozen: "
 	switch {
@@ -259,10 +258,10 @@ func (k *freezing) print(w io.Writer, a *schema.FreezeAnswer) error {
 	case !a.Changed:
 		done = "already frozen, nothing changed: "
 	}
-	_ = line(w, "%s%s", done, describe(a.Freeze))
+	_ = printLine(w, "%s%s", done, describe(a.Freeze))
 	if k.verb == schema.VerbThaw {
 		for i := range a.Frozen {
-			_ = line(w, "still frozen: %s", describe(&a.Frozen[i]))
+			_ = printLine(w, "still frozen: %s", describe(&a.Frozen[i]))
 		}
 	}
 	if len(a.Missing) > 0 || a.Trouble != "" {
@@ -279,7 +278,7 @@ func brokersApply(n int) string {
 	return fmt.Sprintf("all %d brokers apply", n)
 }
 
-// describe says whose freeze it is, when and why it was made, and by whom, which the client states itself.
+// describe returns a freeze as text. Its author is as the client gave it, not verified.
 func describe(z *schema.Freeze) string {
 	text := z.Whose() + ", since " + z.Since.UTC().Format(time.RFC3339)
 	if z.By != "" {
@@ -291,7 +290,7 @@ func describe(z *schema.Freeze) string {
 	return text
 }
 
-// behind is an error if some broker does not go by it.
+// behind returns an error if a broker does not apply the change.
 func behind(a *schema.FreezeAnswer, within time.Duration) error {
 	switch {
 	case a.Trouble != "":
@@ -303,23 +302,23 @@ func behind(a *schema.FreezeAnswer, within time.Duration) error {
 	return nil
 }
 
-// printFreezes lists who is frozen.
+// printFreezes lists the freezes.
 func printFreezes(w io.Writer, all []schema.Freeze) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no agents are frozen")
 		return err
 	}
 	for i := range all {
-		if err := line(w, "%s", describe(&all[i])); err != nil {
+		if err := printLine(w, "%s", describe(&all[i])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printFrozen says in a status who is frozen, if anybody is.
+// printFrozen lists the freezes in a status.
 func printFrozen(w io.Writer, all []schema.Freeze) {
 	for i := range all {
-		_ = line(w, "FROZEN   %s", describe(&all[i]))
+		_ = printLine(w, "FROZEN   %s", describe(&all[i]))
 	}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// registering is one call of `broker hooks` and a word.
+// registering is one call of a subcommand of `broker hooks`.
 type registering struct {
 	remote
 	agent         string
 	force, asJSON bool
 }
 
-// hooksCommand is about the hooks that are registered at run time.
+// hooksCommand is `broker hooks`.
 func hooksCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "hooks", Short: "Register, list and remove hooks at run time",
@@ -84,7 +84,7 @@ func (k *registering) register(c *cobra.Command, path string) error {
 	return k.change(c, req, "registered")
 }
 
-// change makes a request that changes something, and tells what came of it.
+// change makes a request that changes hooks, and prints the result.
 func (k *registering) change(c *cobra.Command, req *schema.HooksRequest, done string) error {
 	stderr := c.ErrOrStderr()
 	k.wait = changeTime
@@ -94,7 +94,7 @@ func (k *registering) change(c *cobra.Command, req *schema.HooksRequest, done st
 		return err
 	}
 	for _, problem := range problems(&schema.ConfigAnswer{Problems: answer.Problems}) {
-		if err := line(stderr, "%s", problem); err != nil {
+		if err := printLine(stderr, "%s", problem); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (k *registering) change(c *cobra.Command, req *schema.HooksRequest, done st
 	if answer.Refused {
 		return errors.New("the hooks were rejected, and nothing changed; correct the problems above, or register them with --force")
 	}
-	return line(c.OutOrStdout(), "%s %s: version %d is active", done, strings.Join(answer.Names, ", "), answer.Version)
+	return printLine(c.OutOrStdout(), "%s %s: version %d is active", done, strings.Join(answer.Names, ", "), answer.Version)
 }
 
 func (k *registering) list(c *cobra.Command) error {
@@ -125,7 +125,7 @@ func (k *registering) list(c *cobra.Command) error {
 	return w.Flush()
 }
 
-// matcherOf is a hook's matcher as a person reads it.
+// matcherOf returns a hook's matcher, or * if it matches everything.
 func matcherOf(h *schema.Hook) string {
 	if h.Matcher == "" {
 		return "*"

@@ -23,12 +23,12 @@ type injection struct {
 	ttl                  time.Duration
 	subagent, background string
 	req                  schema.InjectRequest
-	// named: the key was made here, so that the request may be repeated.
+	// named: the command made the key, so the request may be repeated.
 	named  bool
 	asJSON bool
 }
 
-// injectCommand says something to agents.
+// injectCommand is `broker inject`.
 func injectCommand() *cobra.Command {
 	var k injection
 	c := &cobra.Command{
@@ -57,7 +57,7 @@ func injectCommand() *cobra.Command {
 
 func (k *injection) flags(c *cobra.Command) {
 	k.remote.flags(c)
-	k.patient(c)
+	k.timeoutFlag(c)
 	f := c.Flags()
 	f.StringVar(&k.agent, "agent", "", "send to this agent")
 	f.StringVar(&k.req.Session, "session", "", "send to all agents of this session")
@@ -80,7 +80,7 @@ func (k *injection) flags(c *cobra.Command) {
 	program.Completes(c, "source", schema.SourceHuman, schema.SourcePeer, schema.SourceSubagent, schema.SourceBackground, schema.SourceReminder)
 }
 
-// check refuses a command line that cannot work, and reads the flags into the request.
+// check rejects flags that cannot work, and fills the request.
 func (k *injection) check(c *cobra.Command, args []string) error {
 	structured := k.subagent != "" || k.background != ""
 	switch {
@@ -107,7 +107,7 @@ func (k *injection) check(c *cobra.Command, args []string) error {
 	return k.structured()
 }
 
-// strategy reads a strategy; empty is the brokers' default.
+// strategy parses a strategy; empty: the brokers' default.
 func strategy(word string) (schema.Strategy, error) {
 	s := schema.Strategy(word)
 	if word == "" || s.Known() {
@@ -119,7 +119,7 @@ func strategy(word string) (schema.Strategy, error) {
 	return "", program.UsageError("unknown strategy %q; write %s or %s", word, schema.ToolResult, schema.UserMessage)
 }
 
-// structured reads what is given instead of a text.
+// structured parses the result that is sent instead of a text.
 func (k *injection) structured() error {
 	if k.subagent != "" {
 		k.req.Subagent = &schema.SubagentResult{}
@@ -155,7 +155,7 @@ func (k *injection) run(c *cobra.Command, args []string) error {
 	return printReceipt(c.OutOrStdout(), "queued for "+forWhom(scope), receipt)
 }
 
-// send makes the request, after what is too long for it was stored.
+// send stores a text that is too long for a request, and then makes the request.
 func (k *injection) send(ctx context.Context, text string) (*schema.Receipt, error) {
 	nc, err := k.connect(ctx, schema.VerbInject)
 	if err != nil {
@@ -174,11 +174,11 @@ func (k *injection) send(ctx context.Context, text string) (*schema.Receipt, err
 	defer cancel()
 	receipt := &schema.Receipt{}
 	err = k.askOn(ctx, nc, about{schema.VerbInject, k.agent}, &k.req, receipt)
-	receipt.Duplicate = receipt.Duplicate && !k.named // by one of the repeats
+	receipt.Duplicate = receipt.Duplicate && !k.named // a repeated request is no duplicate
 	return receipt, err
 }
 
-// inDoubt says what is not known when the request was not answered.
+// inDoubt adds to the error of an unanswered request how to repeat it.
 func (k *injection) inDoubt(err error) error {
 	lost, ok := errors.AsType[*noAnswer](err)
 	switch {
@@ -190,7 +190,7 @@ func (k *injection) inDoubt(err error) error {
 	return fmt.Errorf("%w; the broker may have accepted the message: run the same command again, and it is accepted once", err)
 }
 
-// printReceipt says what became of an item, of which done says what was done now.
+// printReceipt prints the receipt of an item; done says what the command did.
 func printReceipt(w io.Writer, done string, r *schema.Receipt) error {
 	place := ""
 	if r.Sequence != 0 {
@@ -200,10 +200,10 @@ func printReceipt(w io.Writer, done string, r *schema.Receipt) error {
 	if r.Duplicate {
 		text = fmt.Sprintf("already accepted, nothing was stored: key %s%s, %s", r.Key, place, r.State)
 	}
-	return line(w, "%s", text)
+	return printLine(w, "%s", text)
 }
 
-// forWhom says whom a scope means.
+// forWhom returns the receivers of a scope.
 func forWhom(s schema.Scope) string {
 	switch {
 	case s.Agent != "":

@@ -9,9 +9,8 @@ import (
 
 var _ nats.InProcessConnProvider = (*Broker)(nil)
 
-// InProcessConn is one end of a connection to the embedded server that no
-// network carries, so that a program with a broker of its own can ask it:
-// a broker is what client.Options takes as InProcess.
+// InProcessConn returns one end of a connection to the embedded server that uses no network. It
+// makes a Broker a value for InProcess of client.Options.
 func (b *Broker) InProcessConn() (net.Conn, error) {
 	if b.server == nil {
 		return nil, errors.New("this broker embeds no server; connect to its NATS deployment by URL")

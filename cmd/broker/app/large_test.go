@@ -16,8 +16,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// withObjects gives a counter's server the object store that a broker would make.
-func withObjects(t *testing.T, s *counter) *objects.Objects {
+// withObjects makes the object store that a broker would make.
+func withObjects(t *testing.T, s *fakeControl) *objects.Objects {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -25,27 +25,27 @@ func withObjects(t *testing.T, s *counter) *objects.Objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := objects.Open(ctx, js, objects.Options{})
+	store, err := objects.Open(ctx, js, objects.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := kept.Close(); err != nil {
+		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return kept
+	return store
 }
 
-// whole is an object's content.
-func whole(t *testing.T, kept *objects.Objects, o *schema.Object) []byte {
+// contentOf returns an object's content.
+func contentOf(t *testing.T, store *objects.Objects, o *schema.Object) []byte {
 	t.Helper()
 	if o == nil {
 		t.Fatal("no object is named")
 	}
 	var all []byte
 	for int64(len(all)) < o.Size {
-		part, size, err := kept.Part(t.Context(), o.Digest, int64(len(all)))
+		part, size, err := store.Part(t.Context(), o.Digest, int64(len(all)))
 		if err != nil || size != o.Size || len(part) == 0 {
 			t.Fatalf("part at %d of %+v: %d bytes of %d: %v", len(all), o, len(part), size, err)
 		}
@@ -54,8 +54,8 @@ func whole(t *testing.T, kept *objects.Objects, o *schema.Object) []byte {
 	return all
 }
 
-// request is the only request that was made, on that subject.
-func request[T any](t *testing.T, got closing, subject string) (req T) {
+// request returns the only request, which must have that subject.
+func request[T any](t *testing.T, got commandRun, subject string) (req T) {
 	t.Helper()
 	if got.Code != 0 || len(got.Asked) != 1 {
 		t.Fatalf("%+v", got)
@@ -70,18 +70,17 @@ func request[T any](t *testing.T, got closing, subject string) (req T) {
 	return req
 }
 
-// TestLongTextsGoThroughTheObjectStore, and the request says which they are.
 func TestLongTextsGoThroughTheObjectStore(t *testing.T) {
-	s := newCounter(t)
-	kept := withObjects(t, s)
+	s := newFakeControl(t)
+	store := withObjects(t, s)
 	answers := map[string]any{"inject.a": schema.Receipt{Key: "k", State: schema.Queued}}
 	for _, c := range []struct {
 		name, text string
 		stored     bool
 	}{
-		{"what fits into a message travels in it", strings.Repeat("x", 256<<10), false},
-		{"what is longer does not", strings.Repeat("x", 256<<10+1), true},
-		{"nor does what no message takes", strings.Repeat("x\n", 5<<20), true},
+		{"the longest text in the request", strings.Repeat("x", 256<<10), false},
+		{"a longer text", strings.Repeat("x", 256<<10+1), true},
+		{"a text longer than a message", strings.Repeat("x\n", 5<<20), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := s.run(answers, c.text+"\n", "inject", "--agent", "a", "-")
@@ -89,7 +88,7 @@ func TestLongTextsGoThroughTheObjectStore(t *testing.T) {
 			switch {
 			case !c.stored && (req.Content != c.text || req.Object != nil):
 				t.Errorf("%d bytes of %d in the request, object %+v", len(req.Content), len(c.text), req.Object)
-			case c.stored && (req.Content != "" || !bytes.Equal(whole(t, kept, req.Object), []byte(c.text))):
+			case c.stored && (req.Content != "" || !bytes.Equal(contentOf(t, store, req.Object), []byte(c.text))):
 				t.Errorf("%d bytes in the request, object %+v is another text", len(req.Content), req.Object)
 			}
 		})
@@ -97,16 +96,16 @@ func TestLongTextsGoThroughTheObjectStore(t *testing.T) {
 }
 
 func TestALongTextWithoutAStoreIsNotSent(t *testing.T) {
-	s := newCounter(t)
+	s := newFakeControl(t)
 	got := s.run(nil, strings.Repeat("x", 1<<20), "inject", "--agent", "a", "-")
 	if got.Code != 1 || got.Asked != nil || !strings.Contains(got.Stderr, "cannot store the text, which is too long for a message: ") {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestAWorkspaceIsSharedAsItIs(t *testing.T) {
-	s := newCounter(t)
-	kept := withObjects(t, s)
+func TestAnAnswerSharesTheWorkspace(t *testing.T) {
+	s := newFakeControl(t)
+	store := withObjects(t, s)
 	t.Chdir(t.TempDir())
 	write(t, "work/parse/parse.go", "package parse\n")
 	if err := os.Symlink("/etc/passwd", "work/outside"); err != nil {
@@ -119,13 +118,13 @@ func TestAWorkspaceIsSharedAsItIs(t *testing.T) {
 		t.Errorf("%+v", req)
 	}
 	if want := "left out of the workspace: outside is a link that leads out of the folder\n"; got.Stderr != want {
-		t.Errorf("said %q, want %q", got.Stderr, want)
+		t.Errorf("stderr is %q, want %q", got.Stderr, want)
 	}
 	if !strings.HasPrefix(got.Stdout, "agent1.1 goes to the other agents of session s1, with the workspace (") {
-		t.Errorf("said %q", got.Stdout)
+		t.Errorf("stdout is %q", got.Stdout)
 	}
 	to := filepath.Join(t.TempDir(), "there")
-	if err := snapshot.Unpack(t.Context(), bytes.NewReader(whole(t, kept, req.Snapshot)), to); err != nil {
+	if err := snapshot.Unpack(t.Context(), bytes.NewReader(contentOf(t, store, req.Snapshot)), to); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(to, "parse", "parse.go"))
@@ -134,8 +133,8 @@ func TestAWorkspaceIsSharedAsItIs(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatCanNotBeSharedSendsNothing(t *testing.T) {
-	s := newCounter(t)
+func TestAnAnswerWithAnUnreadableWorkspaceIsNotSent(t *testing.T) {
+	s := newFakeControl(t)
 	withObjects(t, s)
 	t.Chdir(t.TempDir())
 	write(t, "file", "no folder")

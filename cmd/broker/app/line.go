@@ -8,13 +8,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// line prints one line, whatever agents, hooks and workers wrote into what is in it.
-func line(w io.Writer, format string, args ...any) error {
+// printLine prints one line, with control characters in names of agents, hooks and workers escaped.
+func printLine(w io.Writer, format string, args ...any) error {
 	_, err := fmt.Fprintln(w, schema.Visible(fmt.Sprintf(format, args...)))
 	return err
 }
 
-// row prints one row of a table, whose cells stay in their columns.
+// row prints one row of a table, with control characters escaped.
 func row(w io.Writer, cells ...any) {
 	texts := make([]string, len(cells))
 	for i, c := range cells {

@@ -20,16 +20,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// stopTime is how long a stop may take: calls under way finish.
+// stopTime bounds a stop, during which calls in progress finish.
 const stopTime = 45 * time.Second
 
-// Main runs the broker's command line until it is done or ctx ends, and
+// Main runs the broker's command line until it ends or ctx ends, and
 // returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return program.Run(ctx, root(), args, stdin, program.Terminal(stdout), stderr)
 }
 
-// DefaultData is where the embedded server keeps its data unless told otherwise.
+// DefaultData is the default directory of the embedded server.
 func DefaultData() string {
 	return filepath.Join(program.StateHome(), "broker")
 }
@@ -62,7 +62,7 @@ func root() *cobra.Command {
 	return cmd
 }
 
-// serveSections are the flags of `broker` and `broker serve`.
+// serveSections returns the flags of `broker` and `broker serve`.
 func serveSections(opt *Options) []section {
 	return []section{
 		{"Server", func(f *pflag.FlagSet) { serverFlags(f, opt) }},
@@ -73,7 +73,7 @@ func serveSections(opt *Options) []section {
 	}
 }
 
-// serverFlags are about what the broker runs, where it listens and what it keeps.
+// serverFlags adds the flags of the embedded server, HTTP and the worker.
 func serverFlags(f *pflag.FlagSet, opt *Options) {
 	f.StringVar(&opt.Config, "config", "", "publish this hooks.yaml at the start, after each change of the file, and at SIGHUP (default: use the configuration that the fabric has)")
 	f.BoolVar(&opt.Replace, "replace", false, "publish --config even if running brokers use another configuration (default: refuse to start)")
@@ -86,7 +86,7 @@ func serverFlags(f *pflag.FlagSet, opt *Options) {
 	program.DurationVar(f, &opt.Sync, "sync", 0, "sync the embedded server's files to disk at this interval; 0 syncs at every write, a longer interval can lose accepted messages in a power failure")
 }
 
-// securityFlags are about who may connect, and how the broker proves who it is.
+// securityFlags adds the flags of credentials and certificates.
 func securityFlags(f *pflag.FlagSet, opt *Options) {
 	f.StringVar(&opt.Creds, "creds", "", "credentials file that the broker uses with --nats or --leaf-remotes")
 	f.StringVar(&opt.Tenant, "tenant", "", "serve this tenant, which 'broker creds tenant add' made (default: the tenant \"default\")")
@@ -96,21 +96,19 @@ func securityFlags(f *pflag.FlagSet, opt *Options) {
 	program.HTTPAuthoritiesFlag(f, &opt.HTTPClients)
 }
 
-// usualAgentCalls is how many calls one agent may have under way: far more than one
-// that works as it should, and an eighth of what a broker has under way.
+// usualAgentCalls is the default of --agent-calls: far more than a working agent has in progress,
+// and an eighth of the broker's own limit.
 const usualAgentCalls = 1024
 
-// usualAgentRequests is how many control requests of one agent are served in a second: far more
-// than one that works as it should makes.
+// usualAgentRequests is the default of --agent-requests: far more than a working agent makes.
 const usualAgentRequests = 200
 
-// usualAgentMessages is how many messages a second one agent's credentials may send: a hundred
-// times what one that works as it should sends, and a few percent of what a client can send.
+// usualAgentMessages is the default of --agent-messages: a hundred times what a working agent
+// sends, and a few percent of what a client can send.
 const usualAgentMessages = 20_000
 
-// limitFlags bound what one agent takes of the broker and stores in the fabric. The rate has no
-// usual value: an event over it is not judged, and only operators know how many events their
-// agents send.
+// limitFlags adds the limits for one agent. --agent-rate has no default, because calls above it are
+// refused, and only operators know how many events their agents send.
 func limitFlags(f *pflag.FlagSet, opt *Options) {
 	l, a, u := &opt.PerAgent, &opt.Allowances, ratelimit.Usual()
 	f.Float64Var(&l.Rate, "agent-rate", 0, "events per second that this broker judges for one agent; above it, the broker refuses calls that a hook would have judged; 0: no limit")
@@ -158,8 +156,7 @@ func serve(c *cobra.Command, opt *Options) error {
 	return b.Close(ctx)
 }
 
-// banner says where the broker listens and what to try next, as commands that
-// work when pasted.
+// banner prints the addresses of the broker and commands to try next.
 func banner(w io.Writer, b *Broker) {
 	st := b.Status()
 	fmt.Fprintf(w, "hookfabric broker %s is ready\n", schema.Release)
@@ -191,11 +188,11 @@ func banner(w io.Writer, b *Broker) {
 	}
 }
 
-// sibling is how to call another command of the fabric from a shell: the
-// program beside this one, or from the source tree if that is where this runs.
+// sibling returns the command that starts another program of the fabric: the file beside this
+// program, or `go run` in the source tree.
 func sibling(name string) string {
 	self, err := os.Executable()
-	// What `go run` runs lies in a folder of the build's, which is no place to name.
+	// `go run` starts programs from a temporary folder.
 	if err == nil && !strings.Contains(self, "go-build") {
 		path := filepath.Join(filepath.Dir(self), name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {

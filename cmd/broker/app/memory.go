@@ -20,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// memory is what is remembered of agents, and what is counted of it.
+// memory is the stored state of agents, and its metrics.
 type memory struct {
 	ledger   *observe.Ledger
 	objects  *objects.Objects
@@ -29,12 +29,11 @@ type memory struct {
 	queue    *queue.Queue
 	unjudged *unjudged.Calls
 	freezes  *freezes.Freezes
-	// histories are parts of conversations; nil: there was no room for them.
+	// histories stores parts of conversations; nil: the server had no space for them.
 	histories *objects.Objects
 }
 
-// openMemory opens what is remembered of agents. It returns when this broker
-// knows all of it.
+// openMemory opens the stored state of agents. It returns when this broker has a complete copy.
 func (b *Broker) openMemory(ctx context.Context) error {
 	js, err := jetstream.New(b.work)
 	if err != nil {
@@ -42,8 +41,8 @@ func (b *Broker) openMemory(ctx context.Context) error {
 	}
 	m := &b.memory
 	m.ledger = observe.NewLedger(b.reg, b.log)
-	// The queue is opened last and closed first: when a warning was handed over,
-	// it tells the rounds. Only what can be done without comes after it.
+	// The queue is opened after the rounds and closed before them, because it reports delivered
+	// warnings to them. The parts after it are optional to it.
 	for _, part := range []struct {
 		name string
 		open func(context.Context, jetstream.JetStream) (func(context.Context) error, error)
@@ -58,14 +57,14 @@ func (b *Broker) openMemory(ctx context.Context) error {
 }
 
 func (b *Broker) openObjects(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.objects, err = objects.Open(ctx, js, objects.Options{Replicas: b.replicas(), Room: b.room(), Logger: b.log})
+	b.memory.objects, err = objects.Open(ctx, js, objects.Options{Replicas: b.replicas(), Room: b.storage(), Logger: b.log})
 	return func(context.Context) error { return b.memory.objects.Close() }, err
 }
 
-// openHistories makes the store of conversations. Where there is no room for it,
-// hooks that need a long one fail, and all others go on.
+// openHistories opens the store of conversations. If the server has no space for it, only hooks
+// that need a long conversation fail.
 func (b *Broker) openHistories(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	o := objects.Options{Bucket: objects.Histories, Replicas: b.replicas(), Room: b.room(), Logger: b.log}
+	o := objects.Options{Bucket: objects.Histories, Replicas: b.replicas(), Room: b.storage(), Logger: b.log}
 	if b.memory.histories, err = objects.Open(ctx, js, o); err != nil && ctx.Err() == nil {
 		b.log.Warn("the store for conversations cannot be opened; hooks fail that need a conversation too long for its event", "error", err)
 		b.memory.histories, err = nil, nil
@@ -79,22 +78,21 @@ func (b *Broker) openHistories(ctx context.Context, js jetstream.JetStream) (sto
 }
 
 func (b *Broker) openRounds(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.rounds, err = rounds.Open(ctx, js, rounds.Options{Replicas: b.replicas(), Room: b.room(), Conflict: b.memory.ledger.Conflict, Logger: b.log})
+	b.memory.rounds, err = rounds.Open(ctx, js, rounds.Options{Replicas: b.replicas(), Room: b.storage(), Conflict: b.memory.ledger.Conflict, Logger: b.log})
 	return func(ctx context.Context) error { return b.memory.rounds.Close(ctx) }, err
 }
 
 func (b *Broker) openSessions(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.sessions, err = sessions.Open(ctx, js, sessions.Options{Replicas: b.replicas(), Room: b.room(), Logger: b.log})
+	b.memory.sessions, err = sessions.Open(ctx, js, sessions.Options{Replicas: b.replicas(), Room: b.storage(), Logger: b.log})
 	return func(ctx context.Context) error { return b.memory.sessions.Close(ctx) }, err
 }
 
 func (b *Broker) openUnjudged(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.unjudged, err = unjudged.Open(ctx, js, unjudged.Options{Replicas: b.replicas(), Room: b.room()})
+	b.memory.unjudged, err = unjudged.Open(ctx, js, unjudged.Options{Replicas: b.replicas(), Room: b.storage()})
 	return func(context.Context) error { return nil }, err
 }
 
-// openFreezes makes this broker know what is frozen, and look at each renewal of its
-// lease whether it missed something.
+// openFreezes opens the freezes. Each renewal of the lease checks that no freeze was missed.
 func (b *Broker) openFreezes(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	if b.memory.freezes, err = freezes.Open(ctx, js, freezes.Options{Replicas: b.replicas(), Logger: b.log}); err != nil {
 		return nil, err
@@ -106,21 +104,20 @@ func (b *Broker) openFreezes(ctx context.Context, js jetstream.JetStream) (stop 
 func (b *Broker) openQueue(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
 	m := &b.memory
 	may := b.opt.Allowances.Complete()
-	m.queue, err = queue.Open(ctx, js, queue.Options{Replicas: b.replicas(), Room: b.room(), Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log,
+	m.queue, err = queue.Open(ctx, js, queue.Options{Replicas: b.replicas(), Room: b.storage(), Finish: m.finish, Watch: m.ledger.Queue(), Logger: b.log,
 		MaxPerAuthor: may.Answers, MaxAuthorBytes: may.AnswerBytes, Reserve: may.Reserve})
 	return func(ctx context.Context) error { return m.queue.Close(ctx) }, err
 }
 
-// room is how much can be stored; 0: a deployment of somebody else's knows.
-func (b *Broker) room() int64 {
+// storage returns how many bytes can be stored; 0: unknown, because a NATS deployment stores them.
+func (b *Broker) storage() int64 {
 	if !b.stores() {
 		return 0
 	}
 	return b.server.Room()
 }
 
-// finish does what has to be done when an item was handed over: the grace of a
-// round begins when its agent was warned.
+// finish handles a delivered item: the grace period of a round begins with its warning.
 func (m *memory) finish(ctx context.Context, agent string, it *schema.Item) error {
 	if it.Producer != aggregator.RoundProducer {
 		return nil
@@ -128,7 +125,7 @@ func (m *memory) finish(ctx context.Context, agent string, it *schema.Item) erro
 	return m.rounds.Warned(ctx, agent, it.Number)
 }
 
-// parts is where conversations lie; nil: nobody keeps them here.
+// parts returns the store of conversations for the worker; nil: there is no such store.
 func (m *memory) parts() workers.Parts {
 	if m.histories == nil {
 		return nil
@@ -136,7 +133,7 @@ func (m *memory) parts() workers.Parts {
 	return m.histories
 }
 
-// ready is what is wrong with what this broker knows of it; nil: nothing.
+// ready returns nil if this broker's copies are complete.
 func (m *memory) ready() error {
 	if err := m.queue.Ready(); err != nil {
 		return err
@@ -144,22 +141,22 @@ func (m *memory) ready() error {
 	return errors.Join(m.rounds.Ready(), m.freezes.Ready())
 }
 
-// unstored is why something of it was not stored last; nil: all of it was.
+// unstored returns the error of the last write, for each part whose last write failed.
 func (m *memory) unstored() error {
 	return errors.Join(m.queue.Unstored(), m.rounds.Unstored(), m.sessions.Unstored(), m.objects.Unstored(), m.unjudged.Unstored(), m.freezes.Unstored())
 }
 
-// anew forgets what was not stored before the server was mended.
-func (m *memory) anew() {
-	m.queue.Anew()
-	m.rounds.Anew()
-	m.sessions.Anew()
-	m.objects.Anew()
-	m.unjudged.Anew()
-	m.freezes.Anew()
+// clearUnstored forgets these errors, after the server was restarted.
+func (m *memory) clearUnstored() {
+	m.queue.ClearUnstored()
+	m.rounds.ClearUnstored()
+	m.sessions.ClearUnstored()
+	m.objects.ClearUnstored()
+	m.unjudged.ClearUnstored()
+	m.freezes.ClearUnstored()
 }
 
-// use is the memory as the aggregator uses it.
+// use returns the memory in the aggregator's form.
 func (m *memory) use() aggregator.Memory {
 	all := aggregator.Memory{Queue: m.queue, Objects: m.objects, Rounds: m.rounds, Sessions: m.sessions, Unjudged: m.unjudged}
 	if m.histories != nil {
@@ -168,5 +165,5 @@ func (m *memory) use() aggregator.Memory {
 	return all
 }
 
-// stage makes the hooks that run in the aggregator.
+// stage makes a hook that runs in the aggregator.
 func stage(h *schema.Hook) (aggregator.Stage, error) { return builtin.Stage(h) }

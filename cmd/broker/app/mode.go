@@ -17,7 +17,7 @@ type settingMode struct {
 	asJSON              bool
 }
 
-// modeCommand says or changes how the answers of others reach an agent.
+// modeCommand is `broker mode`.
 func modeCommand() *cobra.Command {
 	var k settingMode
 	c := &cobra.Command{
@@ -30,7 +30,7 @@ func modeCommand() *cobra.Command {
 		Args: program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return k.run(c) },
 	}
 	k.remote.flags(c)
-	k.patient(c)
+	k.timeoutFlag(c)
 	f := c.Flags()
 	f.StringVar(&k.agent, "agent", "", "agent whose mode the command shows or changes")
 	f.BoolVar(&k.voteOnly, "vote-only", false, "deliver answers by a restart of the agent's turn")
@@ -70,7 +70,7 @@ type checkpointing struct {
 	agent string
 }
 
-// checkpointCommand releases what is deferred until an agent starts again.
+// checkpointCommand is `broker checkpoint`.
 func checkpointCommand() *cobra.Command {
 	var k checkpointing
 	c := &cobra.Command{
@@ -83,7 +83,7 @@ func checkpointCommand() *cobra.Command {
 		Args:    program.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return k.run(c) },
 	}
 	k.remote.flags(c)
-	k.patient(c)
+	k.timeoutFlag(c)
 	c.Flags().StringVar(&k.agent, "agent", "", "agent that restarts")
 	return c
 }

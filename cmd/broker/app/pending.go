@@ -17,10 +17,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// mostListed is how many items the brokers list in one answer.
-const mostListed = 10_000
+// maxListed is how many items a broker lists in one answer.
+const maxListed = 10_000
 
-// pendingCommand shows what waits for agents.
+// pendingCommand is `broker pending`.
 func pendingCommand() *cobra.Command {
 	var r remote
 	var asJSON bool
@@ -32,8 +32,8 @@ func pendingCommand() *cobra.Command {
 			"key. The state is queued, or leased after a message was delivered and until it is acknowledged. Contents are not shown.",
 		Example: "  broker pending --agent scout",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if req.Limit < 0 || req.Limit > mostListed {
-				return program.UsageError("--limit is %d; use a number of lines from 0 to %d", req.Limit, mostListed)
+			if req.Limit < 0 || req.Limit > maxListed {
+				return program.UsageError("--limit is %d; use a number of lines from 0 to %d", req.Limit, maxListed)
 			}
 			var answer schema.PendingAnswer
 			if err := r.ask(c.Context(), schema.VerbPending, agent, req, &answer); err != nil {
@@ -46,7 +46,7 @@ func pendingCommand() *cobra.Command {
 		},
 	}
 	r.flags(c)
-	r.patient(c)
+	r.timeoutFlag(c)
 	c.Flags().StringVar(&agent, "agent", "", "list only messages for this agent")
 	c.Flags().IntVar(&req.Limit, "limit", 0, "list at most this many; 0: 1000")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -77,10 +77,10 @@ func printPending(w io.Writer, agent string, answer *schema.PendingAnswer) error
 	return err
 }
 
-// total is the last line: how many there are, or how many are not shown.
+// total returns the last line: the number of items, or how many are not listed.
 func total(answer *schema.PendingAnswer, sources map[string]int) string {
 	if listed := len(answer.Items); listed < answer.Total {
-		return fmt.Sprintf("%d wait; the first %d are listed, list more with --limit %d", answer.Total, listed, min(answer.Total, mostListed))
+		return fmt.Sprintf("%d wait; the first %d are listed, list more with --limit %d", answer.Total, listed, min(answer.Total, maxListed))
 	}
 	verb := "wait"
 	if answer.Total == 1 {
@@ -89,7 +89,7 @@ func total(answer *schema.PendingAnswer, sources map[string]int) string {
 	return fmt.Sprintf("%d %s: %s", answer.Total, verb, bySource(sources))
 }
 
-// bySource lists how many items each source has waiting.
+// bySource lists the number of waiting items of each source.
 func bySource(counts map[string]int) string {
 	parts := make([]string, 0, len(counts))
 	for _, source := range slices.Sorted(maps.Keys(counts)) {
@@ -100,7 +100,7 @@ func bySource(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// recipients says for whom an item is, and how many have it.
+// recipients returns the receivers of an item, and how many have received it.
 func recipients(it *schema.PendingItem) string {
 	whom := forWhom(it.Scope)
 	if it.Delivered > 0 {
@@ -116,7 +116,7 @@ func expires(it *schema.PendingItem) string {
 	return "in " + rough(it.ExpiresIn)
 }
 
-// rough is a duration as people read it: two units of it at most.
+// rough returns a duration with at most two units.
 func rough(d schema.Duration) string {
 	std := d.Std()
 	switch {
@@ -139,7 +139,7 @@ func rough(d schema.Duration) string {
 	return text
 }
 
-// word is a name that others chose, on one line whatever is in it.
+// word returns a name on one line, quoted if it has spaces or control characters.
 func word(s string) string {
 	if q := strconv.Quote(s); q[1:len(q)-1] != s || strings.Contains(s, " ") {
 		return q
@@ -147,7 +147,7 @@ func word(s string) string {
 	return s
 }
 
-// withdrawCommand takes items back.
+// withdrawCommand is `broker withdraw`.
 func withdrawCommand() *cobra.Command {
 	var r remote
 	var asJSON bool
@@ -179,12 +179,12 @@ func withdrawCommand() *cobra.Command {
 		},
 	}
 	r.flags(c)
-	r.patient(c)
+	r.timeoutFlag(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-// withdraw takes one item back. That it cannot be any more is an error.
+// withdraw removes one item. A delivered item is an error.
 func (r *remote) withdraw(c *cobra.Command, key string, asJSON bool) error {
 	var answer schema.WithdrawAnswer
 	if err := r.ask(c.Context(), schema.VerbWithdraw, "", schema.WithdrawRequest{Key: key}, &answer); err != nil {
@@ -211,5 +211,5 @@ func (r *remote) withdraw(c *cobra.Command, key string, asJSON bool) error {
 	if answer.Delivered > 0 {
 		text += fmt.Sprintf("; %d agents received it before", answer.Delivered)
 	}
-	return line(c.OutOrStdout(), "%s", text)
+	return printLine(c.OutOrStdout(), "%s", text)
 }

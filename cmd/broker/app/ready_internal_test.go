@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 )
 
-// A broker that cannot hear a freeze, or the requests of agents, is not ready.
+// A broker that cannot receive freezes, or requests of agents, is not ready.
 func TestABrokerIsReadyOnlyWithAllItsConnections(t *testing.T) {
 	b, err := New(t.Context(), Options{Data: t.TempDir(), Listen: "127.0.0.1:0", Sync: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)

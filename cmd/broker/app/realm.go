@@ -2,8 +2,7 @@ package app
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// realmGauge says whether who may use the fabric is what is stored. It is to be made when
-// it is known whether there is an embedded server.
+// realmGauge returns the metric realm_unreadable. Call it after the start of the embedded server.
 func (b *Broker) realmGauge() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "hookfabric", Name: "realm_unreadable",
 		Help: "1 while the stored credentials cannot be read and the broker uses those that it read last, else 0. Alert on this.",
@@ -15,6 +14,6 @@ func (b *Broker) realmGauge() prometheus.Collector {
 	})
 }
 
-// realmUnreadable reports whether what was known before of who may use the embedded server
-// counts, as what is stored cannot be read. With an existing deployment it is not its business.
+// realmUnreadable reports whether the embedded server uses old permissions because it cannot read
+// the stored ones. It is false with a NATS deployment.
 func (b *Broker) realmUnreadable() bool { return b.server != nil && b.server.RealmUnreadable() }

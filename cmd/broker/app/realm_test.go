@@ -27,19 +27,17 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Several brokers in which everybody has to say who they are.
-
-// denying is a configuration by which every call of Bash is refused.
+// denying is a configuration that denies every call of Bash.
 const denying = `{hooks: {PreToolUse: [{name: no, type: builtin, handler: deny, matcher: Bash}]}}`
 
-// patient is a context for what takes as long as it takes.
+// patient returns a context with a generous time limit.
 func patient(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// startBrokers starts brokers that wait for each other, until the test ends.
+// startBrokers starts brokers that wait for each other. They stop when the test ends.
 func startBrokers(t *testing.T, all ...app.Options) []*app.Broker {
 	t.Helper()
 	brokers := make([]*app.Broker, len(all))
@@ -55,7 +53,7 @@ func startBrokers(t *testing.T, all ...app.Options) []*app.Broker {
 			stops.Go(func() error { return b.Close(context.Background()) })
 		}
 		if err := stops.Wait(); err != nil {
-			t.Log(err) // one of them is the last, and has nobody to hand over to
+			t.Log(err) // the last one cannot hand over its streams
 		}
 	})
 	if err != nil {
@@ -74,8 +72,8 @@ func newRealm(t *testing.T, dir string) (folder string) {
 	return folder
 }
 
-// A broker that asked everybody who they are does not stop to ask because a file is gone.
-func TestAuthenticationDoesNotEndInSilence(t *testing.T) {
+// A broker with credentials must not start without them because a file is missing.
+func TestABrokerDoesNotStartWithADamagedRealm(t *testing.T) {
 	dir := t.TempDir()
 	folder := newRealm(t, dir)
 	aside := filepath.Join(t.TempDir(), "auth")
@@ -95,15 +93,15 @@ func TestAuthenticationDoesNotEndInSilence(t *testing.T) {
 		damage func() error
 		want   string
 	}{
-		{"realm.json is gone", func() error { return os.Remove(file) }, file + " is missing, and the folder has other files of a realm; restore " + folder},
+		{"realm.json is missing", func() error { return os.Remove(file) }, file + " is missing, and the folder has other files of a realm; restore " + folder},
 		{"realm.json is empty", func() error { return os.Truncate(file, 0) }, "cannot use " + file},
-		{"the keys are all that is left", func() error { return errors.Join(os.Remove(file), os.Remove(filepath.Join(folder, "lock"))) }, file + " is missing"},
+		{"only the keys exist", func() error { return errors.Join(os.Remove(file), os.Remove(filepath.Join(folder, "lock"))) }, file + " is missing"},
 		{"the folder is empty", func() error { return errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700)) }, "its folder auth is missing: without it, every client could do everything"},
-		{"a lock is all that is left", func() error {
+		{"only the lock exists", func() error {
 			return errors.Join(os.Remove(file), os.RemoveAll(filepath.Join(folder, "seeds")))
 		}, "its folder auth is missing: without it, every client could do everything"},
-		{"the folder is gone", func() error { return os.RemoveAll(folder) }, "restore the folder from a backup, or name another data directory"},
-		{"another realm is in its place", func() error {
+		{"the folder is missing", func() error { return os.RemoveAll(folder) }, "restore the folder from a backup, or name another data directory"},
+		{"another realm replaces it", func() error {
 			return errors.Join(os.RemoveAll(folder), realm.Init(t.Context(), folder, realm.Limits{}))
 		}, "the realm in the folder " + folder + " does not belong to "},
 	} {
@@ -114,12 +112,12 @@ func TestAuthenticationDoesNotEndInSilence(t *testing.T) {
 			t.Errorf("%s: %v, want an error with %q", c.name, err, c.want)
 		}
 		if err := errors.Join(os.RemoveAll(folder), os.Rename(aside, folder), start()); err != nil {
-			t.Fatalf("%s, and a copy was put back: %v", c.name, err)
+			t.Fatalf("%s, and then a copy was restored: %v", c.name, err)
 		}
 	}
 }
 
-// copied copies a folder of secrets, which only their owner may read.
+// copied copies a folder of secrets, with modes for the owner alone.
 func copied(to, from string) error {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		return err
@@ -132,7 +130,7 @@ func copied(to, from string) error {
 	})
 }
 
-// issued makes credentials, and returns their file.
+// issued makes credentials and returns their file.
 func issued(t *testing.T, folder string, i realm.Issue) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), i.Name+".creds")
@@ -146,7 +144,7 @@ func forAgent(name string) realm.Issue {
 	return realm.Issue{Name: name, Grant: access.Grant{Role: access.Agent, Agents: []string{name}}}
 }
 
-// judged asks about a call of an agent, with credentials, at a broker.
+// judged sends an event of an agent to a broker, with credentials.
 func judged(t *testing.T, o client.Options, agent string) (*schema.Verdict, error) {
 	t.Helper()
 	o.Timeout = 30 * time.Second
@@ -158,8 +156,8 @@ func judged(t *testing.T, o client.Options, agent string) (*schema.Verdict, erro
 	return c.Ask(patient(t), &schema.Event{HookType: schema.PreToolUse, AgentID: agent, ToolName: "Bash", ToolInput: []byte(`{}`)})
 }
 
-// letInSoon waits until a broker lets somebody in by these credentials.
-func letInSoon(t *testing.T, o bus.Options) *nats.Conn {
+// acceptedSoon waits until a broker accepts these credentials.
+func acceptedSoon(t *testing.T, o bus.Options) *nats.Conn {
 	t.Helper()
 	for ctx := patient(t); ; {
 		nc, err := bus.Connect(ctx, o)
@@ -173,7 +171,7 @@ func letInSoon(t *testing.T, o bus.Options) *nats.Conn {
 	}
 }
 
-// refusedSoon waits until a broker lets nobody in by these credentials.
+// refusedSoon waits until a broker rejects these credentials.
 func refusedSoon(t *testing.T, o bus.Options) {
 	t.Helper()
 	for ctx := patient(t); ; {
@@ -182,7 +180,7 @@ func refusedSoon(t *testing.T, o bus.Options) {
 		case errors.Is(err, bus.ErrRefused):
 			return
 		case ctx.Err() != nil:
-			t.Fatalf("%s lets in who was revoked: %v", o.URL, err)
+			t.Fatalf("%s accepts revoked credentials: %v", o.URL, err)
 		case err == nil:
 			nc.Close()
 		}
@@ -201,9 +199,8 @@ func copyRealm(folder, data string) error {
 	return err
 }
 
-// TestAClusterAsksWhoYouAre: each broker has a folder of its own, and what is changed in
-// one counts at all.
-func TestAClusterAsksWhoYouAre(t *testing.T) {
+// Each broker has a realm folder of its own. A change in one folder takes effect at all brokers.
+func TestCredentialsOfOneFolderCountInTheWholeCluster(t *testing.T) {
 	dirs, ca := []string{t.TempDir(), t.TempDir(), t.TempDir()}, certstest.New(t, "ours")
 	folder := newRealm(t, dirs[0])
 	alice := issued(t, folder, forAgent("alice"))
@@ -222,14 +219,14 @@ func TestAClusterAsksWhoYouAre(t *testing.T) {
 	brokers := startBrokers(t, all...)
 	trust := certs.Files{CA: ca.File}
 
-	// What was made in one folder while they run is good at all of them.
+	// All brokers accept credentials that were made in one folder while they run.
 	if err := realm.AddTenant(t.Context(), folder, "blue", realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	bob := issued(t, folder, forAgent("bob"))
 	blue := issued(t, folder, realm.Issue{Name: "b", Tenant: "blue", Grant: access.Grant{Role: access.Broker}})
 	for _, b := range brokers {
-		nc := letInSoon(t, bus.Options{URL: b.URL(), Creds: blue, TLS: trust})
+		nc := acceptedSoon(t, bus.Options{URL: b.URL(), Creds: blue, TLS: trust})
 		sub, err := nc.SubscribeSync("hook.>")
 		if err == nil {
 			err = nc.FlushWithContext(patient(t))
@@ -240,7 +237,7 @@ func TestAClusterAsksWhoYouAre(t *testing.T) {
 		defer func() {
 			err := nc.FlushWithContext(patient(t))
 			if n, _, perr := sub.Pending(); err != nil || perr != nil || n > 0 {
-				t.Errorf("another tenant hears %d messages, %v, %v", n, err, perr)
+				t.Errorf("another tenant receives %d messages, %v, %v", n, err, perr)
 			}
 		}()
 	}
@@ -252,10 +249,10 @@ func TestAClusterAsksWhoYouAre(t *testing.T) {
 			}
 		}
 		if _, err := judged(t, client.Options{URL: b.URL(), Creds: alice, TLS: trust}, "bob"); !errors.Is(err, client.ErrDenied) {
-			t.Errorf("alice asks for bob at %s: %v", b.URL(), err)
+			t.Errorf("alice sends events of bob at %s: %v", b.URL(), err)
 		}
 	}
-	// Who is revoked in a folder is refused by all, and stays so in all folders.
+	// All brokers reject credentials that were revoked in one folder, and all folders store that.
 	if _, err := realm.Revoke(t.Context(), filepath.Join(dirs[1], "auth"), "", "alice"); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +263,7 @@ func TestAClusterAsksWhoYouAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(r.Users, func(u realm.User) bool { return u.Name == "alice" && !u.Revoked.IsZero() }) {
-			t.Errorf("the folder of %s does not know it: %+v", b.URL(), r.Users)
+			t.Errorf("the folder of %s does not have the revocation: %+v", b.URL(), r.Users)
 		}
 		if v, err := judged(t, client.Options{URL: b.URL(), Creds: bob, TLS: trust}, "bob"); err != nil || v.Decision != schema.Deny {
 			t.Errorf("bob at %s: %+v, %v", b.URL(), v, err)

@@ -20,10 +20,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestASiteAsksWhoYouAre: a site has a realm of its own, and no key of the hub's but the
-// credentials of its broker. Its agents are judged by the hub's configuration, may do no
-// more there than their credentials are for, and are judged again when the hub is back.
-func TestASiteAsksWhoYouAre(t *testing.T) {
+// A site has a realm of its own, and of the hub only the credentials of its broker. Events of its
+// agents are judged by the hub's configuration, within the permissions of their credentials, and are
+// judged again after an outage of the hub.
+func TestASiteHasItsOwnCredentials(t *testing.T) {
 	hubDir, siteDir, ca, at := t.TempDir(), t.TempDir(), certstest.New(t, "ours"), bustest.FreeAddresses(t, 1)[0]
 	hubFolder, siteFolder := newRealm(t, hubDir), newRealm(t, siteDir)
 	config := filepath.Join(t.TempDir(), "hooks.yaml")
@@ -47,7 +47,7 @@ func TestASiteAsksWhoYouAre(t *testing.T) {
 	alice := client.Options{URL: site.URL(), Creds: issued(t, siteFolder, forAgent("alice"))}
 	asked := func(when string) {
 		t.Helper()
-		for ctx := patient(t); ; { // what was known of workers may be of before
+		for ctx := patient(t); ; { // the list of workers may be old
 			v, err := judged(t, alice, "alice")
 			if err == nil && v.Decision == schema.Deny && len(v.ExecutedHooks) == 1 && v.ExecutedHooks[0].Outcome == schema.OK {
 				return
@@ -59,11 +59,11 @@ func TestASiteAsksWhoYouAre(t *testing.T) {
 	}
 	asked("at first")
 	if _, err := judged(t, alice, "bob"); !errors.Is(err, client.ErrDenied) {
-		t.Errorf("alice asks for bob: %v", err)
+		t.Errorf("alice sends events of bob: %v", err)
 	}
 	stranger := client.Options{URL: site.URL(), Creds: issued(t, hubFolder, forAgent("carol"))}
 	if _, err := judged(t, stranger, "carol"); !errors.Is(err, bus.ErrRefused) {
-		t.Errorf("credentials of the hub are taken at the site: %v", err)
+		t.Errorf("the site accepts credentials of the hub: %v", err)
 	}
 	if err := first.Close(patient(t)); err != nil {
 		t.Fatal(err)

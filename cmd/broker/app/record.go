@@ -14,23 +14,23 @@ import (
 	"github.com/hookfabric/hookfabric/schema/redact"
 )
 
-// What is written down of verdicts.
+// The values of --record.
 const (
 	RecordFacts   = "facts"
 	RecordContent = "content"
 	RecordOff     = "off"
 )
 
-// RecordOptions say what is written down of verdicts, and for how long that is kept.
+// RecordOptions configure the record of verdicts.
 type RecordOptions struct {
-	// Mode is RecordFacts (who, what, which hooks, how it was decided), RecordContent
-	// (what was asked about, too) or RecordOff; empty: RecordFacts.
+	// Mode is RecordFacts (agent, event, hooks, decision), RecordContent (also input and output) or
+	// RecordOff; empty: RecordFacts.
 	Mode string
-	// Age is for how long it is kept, Bytes how much of it; 0: a week, and a gibibyte
-	// or an eighth of what the server may store, whichever is less.
+	// Age and Bytes limit the record. 0 is a week for Age. For Bytes it is 1 GiB, or an eighth of the
+	// server's storage if that is less.
 	Age   time.Duration
 	Bytes int64
-	// Redact are places at which there are secrets: see [redact.Parse].
+	// Redact are paths of secrets: see [redact.Parse].
 	Redact []string
 }
 
@@ -41,7 +41,7 @@ func (o *RecordOptions) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Redact, "record-redact", nil, "places that --record content never stores, in addition to detected secrets: tool_input.env.*, **.authorization")
 }
 
-// rules reads what is wrong with the options, or where the secrets are.
+// rules checks the options and returns the rules of redaction.
 func (o *RecordOptions) rules() (*redact.Rules, error) {
 	switch o.Mode {
 	case "", RecordFacts, RecordContent, RecordOff:
@@ -61,8 +61,7 @@ func (o *RecordOptions) rules() (*redact.Rules, error) {
 	return rules, nil
 }
 
-// startRecord begins to write down what is decided. It is stopped after the
-// aggregator, so that all of it is written.
+// startRecord starts the record. It stops after the aggregator, so that all verdicts are written.
 func (b *Broker) startRecord(context.Context) error {
 	rules, err := b.opt.Record.rules()
 	written, dropped := b.recordMetrics()
@@ -79,7 +78,7 @@ func (b *Broker) startRecord(context.Context) error {
 	}
 	b.record, err = record.Start(js, record.Options{
 		Broker: b.name, Content: b.opt.Record.Mode == RecordContent, Rules: rules,
-		Limits:  record.Limits{Age: b.opt.Record.Age, Bytes: b.opt.Record.Bytes, Room: b.room(), Replicas: b.replicas()},
+		Limits:  record.Limits{Age: b.opt.Record.Age, Bytes: b.opt.Record.Bytes, Room: b.storage(), Replicas: b.replicas()},
 		Host:    func(agent string) string { return b.memory.sessions.Known(agent).Host },
 		Written: func(n int) { written.Add(float64(n)) },
 		Dropped: func(c record.Cause, n int) { dropped.WithLabelValues(string(c)).Add(float64(n)) },
@@ -93,7 +92,7 @@ func (b *Broker) startRecord(context.Context) error {
 	return nil
 }
 
-// recordMetrics makes the record's metrics, which are there before anything is counted.
+// recordMetrics registers the record's metrics, which exist before the first record.
 func (b *Broker) recordMetrics() (written prometheus.Counter, dropped *prometheus.CounterVec) {
 	written = prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: "hookfabric", Name: "record_written_total", Help: "Records of verdicts that the stream stored.",

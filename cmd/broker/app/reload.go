@@ -21,57 +21,54 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// retryAfter is how long a fabric that failed is left alone.
+// retryAfter is the delay before a failed reload is tried again.
 const retryAfter = 5 * time.Second
 
-// maxTold bounds how many faults one log line tells of.
-const maxTold = 20
+// maxLoggedFaults bounds the faults in one log line.
+const maxLoggedFaults = 20
 
-// hangups are the process's SIGHUPs, from now on until stop: none of them ends
-// the process.
+// hangups returns the SIGHUPs of the process until stop. They no longer end the process.
 func hangups() (signals <-chan os.Signal, stop func()) {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, syscall.SIGHUP)
 	return ch, func() { signal.Stop(ch) }
 }
 
-// reloadOptions are what a reloader needs.
+// reloadOptions configure a reloader.
 type reloadOptions struct {
-	// Path is the hooks.yaml; empty: there is none, and SIGHUP does nothing.
+	// Path is the hooks.yaml; empty: SIGHUP does nothing.
 	Path string
-	// Hangup asks to apply the file whether it has changed or not, as SIGHUP
-	// does; nil: nobody asks.
+	// Hangup applies the file even if it has not changed, as SIGHUP does; nil: no signals.
 	Hangup <-chan os.Signal
-	// Apply makes a file without faults the active version, unless the answer says
-	// that nothing changed, or that it was refused. An error of the code
-	// bad_request is a refusal, too; after any other the same file is applied again
-	// a little later.
+	// Apply makes a file without faults the active version, unless its answer has Refused, or
+	// Changed is false. An error with the code bad_request is a refusal, too. After any other
+	// error the same file is applied again later.
 	Apply func(context.Context, *aggregator.File) (*schema.ConfigAnswer, error)
 	// Registerer takes the metrics.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 }
 
-// A reloader applies a broker's own hooks.yaml again when it changes. A file
-// that is faulty or refused changes nothing.
+// A reloader applies a broker's own hooks.yaml when it changes. A faulty or refused file changes
+// nothing.
 type reloader struct {
 	opt     reloadOptions
 	log     *slog.Logger
 	metrics *reloadMetrics
-	// seen is what the file said last time; retry is due if that is still to be
-	// applied. Both are run's alone.
+	// seen is the last content of the file. retry fires if that content must be applied again.
+	// Only run uses both.
 	seen  fingerprint
 	retry *time.Timer
 }
 
-// A fingerprint tells two contents of a file apart, or why there is none.
+// A fingerprint identifies the content of a file, or the error of reading it.
 type fingerprint struct {
 	sum [sha256.Size]byte
 	err string
 }
 
-// newReloader notes what the file says. Make it before the file is read for the
-// start of the broker, so that no change between the two is missed.
+// newReloader notes the content of the file. Call it before the start of the broker reads the
+// file, so that no change is missed.
 func newReloader(opt reloadOptions) *reloader {
 	r := &reloader{opt: opt, log: opt.Logger, metrics: newReloadMetrics(opt.Registerer), retry: time.NewTimer(0)}
 	r.retry.Stop()
@@ -82,7 +79,7 @@ func newReloader(opt reloadOptions) *reloader {
 	return r
 }
 
-// reloads is the broker's reloader; nil: its file is read once.
+// reloads returns the broker's reloader; nil: the file is read once.
 func (b *Broker) reloads() *reloader {
 	if b.opt.Reload == nil {
 		return nil
@@ -95,15 +92,15 @@ func (b *Broker) reloads() *reloader {
 	})
 }
 
-// startReloads has r run until the broker stops.
+// startReloads runs r until the broker stops.
 func (b *Broker) startReloads(ctx context.Context, r *reloader) {
 	if r == nil {
 		return
 	}
-	b.beside(ctx, "reloads", r.run)
+	b.inBackground(ctx, "reloads", r.run)
 }
 
-// run applies the file whenever it has changed, until ctx ends.
+// run applies the file after each change, until ctx ends.
 func (r *reloader) run(ctx context.Context) {
 	changes := make(chan struct{})
 	var watching sync.WaitGroup
@@ -125,7 +122,7 @@ func (r *reloader) run(ctx context.Context) {
 		case <-r.opt.Hangup:
 			r.hangup(ctx)
 		case <-changes:
-			r.look(ctx)
+			r.check(ctx)
 		case <-r.retry.C:
 			r.reload(ctx)
 		}
@@ -140,9 +137,9 @@ func (r *reloader) hangup(ctx context.Context) {
 	r.reload(ctx)
 }
 
-// look applies the file if it says something else than last time.
-func (r *reloader) look(ctx context.Context) {
-	if _, now, _ := r.read(); now != r.seen { // why it cannot be read is part of now
+// check applies the file if its content has changed.
+func (r *reloader) check(ctx context.Context) {
+	if _, now, _ := r.read(); now != r.seen { // now contains the error
 		r.reload(ctx)
 	}
 }
@@ -155,7 +152,7 @@ func (r *reloader) read() ([]byte, fingerprint, error) {
 	return data, fingerprint{sum: sha256.Sum256(data)}, nil
 }
 
-// reload applies the file as it is.
+// reload applies the file.
 func (r *reloader) reload(ctx context.Context) {
 	r.retry.Stop()
 	file, err := r.file()
@@ -168,10 +165,10 @@ func (r *reloader) reload(ctx context.Context) {
 	if err != nil && ctx.Err() != nil {
 		return // the broker stops
 	}
-	r.metrics.count(r.told(answer, err))
+	r.metrics.count(r.logResult(answer, err))
 }
 
-// file is what there is to apply, if it has no faults.
+// file reads and checks the file.
 func (r *reloader) file() (*aggregator.File, error) {
 	data, now, err := r.read()
 	r.seen = now
@@ -181,17 +178,17 @@ func (r *reloader) file() (*aggregator.File, error) {
 	return toApply(r.opt.Path, data, "reloaded ")
 }
 
-// told logs what came of a reload and names it.
-func (r *reloader) told(answer *schema.ConfigAnswer, err error) reloadResult {
+// logResult logs the result of a reload and returns it as a label.
+func (r *reloader) logResult(answer *schema.ConfigAnswer, err error) reloadResult {
 	switch {
-	case lasting(err):
+	case isLasting(err):
 		r.log.Error("the configuration file was rejected; the active version stays", "error", err)
 		return reloadRefused
 	case err != nil:
 		r.log.Error("the configuration file could not be applied; the broker tries again", "after", retryAfter, "error", err)
 		r.retry.Reset(retryAfter)
 		return reloadFailed
-	case answer.Refused && passing(answer.Problems):
+	case answer.Refused && mayPass(answer.Problems):
 		r.log.Error("the configuration file could not be applied; the broker tries again", "after", retryAfter, "problems", joined(problems(answer)))
 		r.retry.Reset(retryAfter)
 		return reloadFailed
@@ -206,19 +203,19 @@ func (r *reloader) told(answer *schema.ConfigAnswer, err error) reloadResult {
 	return reloadOK
 }
 
-// passing reports whether no node named a handler that it cannot load: some only
-// did not say anything in time.
-func passing(all []schema.Problem) bool {
+// mayPass reports whether no node named a handler that it cannot load. The problem is then that
+// some nodes did not answer in time.
+func mayPass(all []schema.Problem) bool {
 	return !slices.ContainsFunc(all, func(p schema.Problem) bool { return p.Hook != "" })
 }
 
-// lasting reports errors that the same file would meet again.
-func lasting(err error) bool {
+// isLasting reports whether the same file would cause the same error again.
+func isLasting(err error) bool {
 	ce, ok := errors.AsType[*schema.ControlError](err)
 	return ok && ce.Code == schema.CodeBadRequest
 }
 
-// inOneLine says what is wrong with a file on one line, without its source.
+// inOneLine returns the faults of a file on one line, without lines of the file.
 func inOneLine(err error) string {
 	faults, ok := errors.AsType[hooksyaml.Faults](err)
 	if !ok {
@@ -231,10 +228,10 @@ func inOneLine(err error) string {
 	return joined(lines)
 }
 
-// joined is many sentences as one, bounded.
+// joined joins sentences, at most maxLoggedFaults.
 func joined(sentences []string) string {
-	if more := len(sentences) - maxTold; more > 0 {
-		sentences = append(sentences[:maxTold:maxTold], fmt.Sprintf("and %d more", more))
+	if more := len(sentences) - maxLoggedFaults; more > 0 {
+		sentences = append(sentences[:maxLoggedFaults:maxLoggedFaults], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(sentences, " | ")
 }

@@ -28,22 +28,22 @@ const (
 	faulty   = "hooks:\n  PreToolUse:\n    - {type: builtin, handler: deny, tiemout: 5}\n  BeforeLunch: []\n"
 )
 
-// A garage is a reloader with all that a test wants to see of it.
-type garage struct {
+// A reloadTest is a reloader with its log, its metrics and the files that it applied.
+type reloadTest struct {
 	*reloader
 	dir     string
 	reg     *prometheus.Registry
 	log     bytes.Buffer
 	hup     chan os.Signal
 	applied chan *aggregator.File
-	// answer is what the fabric says next.
+	// answer is the fabric's next answer.
 	answer schema.ConfigAnswer
 	err    error
 }
 
-func newGarage(t *testing.T) *garage {
+func newReloadTest(t *testing.T) *reloadTest {
 	t.Helper()
-	g := &garage{dir: t.TempDir(), reg: prometheus.NewRegistry(), hup: make(chan os.Signal), applied: make(chan *aggregator.File, 10)}
+	g := &reloadTest{dir: t.TempDir(), reg: prometheus.NewRegistry(), hup: make(chan os.Signal), applied: make(chan *aggregator.File, 10)}
 	put(t, g.dir, "hooks.yaml", oneHook)
 	g.reloader = newReloader(reloadOptions{
 		Path: filepath.Join(g.dir, "hooks.yaml"), Hangup: g.hup, Registerer: g.reg,
@@ -56,8 +56,8 @@ func newGarage(t *testing.T) *garage {
 	return g
 }
 
-// value is a metric's value; of the counter with this result.
-func (g *garage) value(t *testing.T, name, result string) float64 {
+// value returns a metric's value, of the counter with this result.
+func (g *reloadTest) value(t *testing.T, name, result string) float64 {
 	t.Helper()
 	families, err := g.reg.Gather()
 	if err != nil {
@@ -85,29 +85,29 @@ func TestReloads(t *testing.T) {
 	}{
 		{"a good file is applied", twoHooks, schema.ConfigAnswer{Version: 8, Changed: true}, nil,
 			"ok", 1, []string{"level=INFO", "configuration file applied", "version=8"}},
-		{"one that says the same changes nothing and is good", twoHooks, schema.ConfigAnswer{Version: 7}, nil,
+		{"a file with the active content changes nothing", twoHooks, schema.ConfigAnswer{Version: 7}, nil,
 			"unchanged", 1, []string{"level=INFO", "has the content of the active version", "version=7"}},
-		{"of a faulty one all faults are told", faulty, schema.ConfigAnswer{}, nil,
+		{"all faults of a faulty file are logged", faulty, schema.ConfigAnswer{}, nil,
 			"bad_file", 0, []string{"level=ERROR", "the active version stays", "hooks.yaml:3:", "tiemout", " | ", "hooks.yaml:4:", "BeforeLunch"}},
-		{"an empty one is a faulty one", "", schema.ConfigAnswer{}, nil,
+		{"an empty file is faulty", "", schema.ConfigAnswer{}, nil,
 			"bad_file", 0, []string{"level=ERROR", "the file is empty"}},
-		{"one that is too large is a faulty one", strings.Repeat("#", hooksyaml.MaxFile+1), schema.ConfigAnswer{}, nil,
+		{"a file that is too large is faulty", strings.Repeat("#", hooksyaml.MaxFile+1), schema.ConfigAnswer{}, nil,
 			"bad_file", 0, []string{"level=ERROR", "the limit is 8388608"}},
-		{"of a refused one all problems are told", twoHooks,
+		{"all problems of a refused file are logged", twoHooks,
 			schema.ConfigAnswer{Version: 7, Refused: true, Problems: []schema.Problem{{Node: "w1", Hook: "two", Error: "no such program"}, {Node: "w2", Error: "it is deaf"}}}, nil,
 			"refused", 0, []string{"level=ERROR", "was rejected", "version=7", "node w1 cannot load hook two: no such program | node w2: it is deaf"}},
-		{"what the brokers find faulty is refused", twoHooks, schema.ConfigAnswer{}, &schema.ControlError{Code: schema.CodeBadRequest, Message: "two is registered already"},
+		{"an error bad_request is a refusal", twoHooks, schema.ConfigAnswer{}, &schema.ControlError{Code: schema.CodeBadRequest, Message: "two is registered already"},
 			"refused", 0, []string{"level=ERROR", "was rejected", "two is registered already"}},
-		{"where another change is on its way it is tried again", twoHooks, schema.ConfigAnswer{}, &schema.ControlError{Code: schema.CodeConflict, Message: "version 9 is being applied"},
+		{"a conflict with another change is tried again", twoHooks, schema.ConfigAnswer{}, &schema.ControlError{Code: schema.CodeConflict, Message: "version 9 is being applied"},
 			"failed", 0, []string{"level=ERROR", "tries again", "version 9 is being applied"}},
-		{"a fabric that fails is asked again", twoHooks, schema.ConfigAnswer{}, errors.New("JetStream is gone"),
+		{"a failure of the fabric is tried again", twoHooks, schema.ConfigAnswer{}, errors.New("JetStream is gone"),
 			"failed", 0, []string{"level=ERROR", "tries again", "JetStream is gone"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := newGarage(t)
+			g := newReloadTest(t)
 			g.answer, g.err = c.answer, c.err
 			put(t, g.dir, "hooks.yaml", c.text)
-			g.look(t.Context())
+			g.check(t.Context())
 			if got := g.value(t, "hookfabric_config_reloads_total", c.result); got != 1 {
 				t.Errorf("%v reloads with the result %s", got, c.result)
 			}
@@ -119,74 +119,74 @@ func TestReloads(t *testing.T) {
 			}
 			for _, part := range c.logged {
 				if !strings.Contains(g.log.String(), part) {
-					t.Errorf("the log does not say %q:\n%s", part, &g.log)
+					t.Errorf("the log has no %q:\n%s", part, &g.log)
 				}
 			}
 		})
 	}
 }
 
-func TestWhatIsApplied(t *testing.T) {
-	g := newGarage(t)
+func TestAReloadAppliesTheFileWithANote(t *testing.T) {
+	g := newReloadTest(t)
 	put(t, g.dir, "hooks.yaml", twoHooks)
-	g.look(t.Context())
+	g.check(t.Context())
 	want := &aggregator.File{Name: g.opt.Path, Dir: g.dir, Text: twoHooks, Note: "reloaded hooks.yaml"}
 	if diff := cmp.Diff(want, <-g.applied); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestOnlyAnotherContentIsLookedAt(t *testing.T) {
-	g := newGarage(t)
+func TestOnlyNewContentIsApplied(t *testing.T) {
+	g := newReloadTest(t)
 	put(t, g.dir, "hooks.yaml", oneHook)
-	g.look(t.Context())
+	g.check(t.Context())
 	if len(g.applied) != 0 {
-		t.Error("what was there at the start was applied again")
+		t.Error("the content of the start was applied again")
 	}
 	put(t, g.dir, "hooks.yaml", faulty)
 	for range 3 {
-		g.look(t.Context())
+		g.check(t.Context())
 	}
 	remove(t, g.dir, "hooks.yaml")
 	for range 3 {
-		g.look(t.Context())
+		g.check(t.Context())
 	}
 	if got := g.value(t, "hookfabric_config_reloads_total", "bad_file"); got != 2 {
-		t.Errorf("a faulty and a missing file were told of %v times", got)
+		t.Errorf("a faulty and a missing file were counted %v times", got)
 	}
 	put(t, g.dir, "hooks.yaml", oneHook)
-	g.look(t.Context())
+	g.check(t.Context())
 	if len(g.applied) != 1 {
-		t.Errorf("a file that is good again was applied %d times", len(g.applied))
+		t.Errorf("a corrected file was applied %d times", len(g.applied))
 	}
 }
 
-func TestTheTimeOfTheLastGoodReload(t *testing.T) {
+func TestTheMetricHasTheTimeOfTheLastSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGarage(t)
+		g := newReloadTest(t)
 		const name = "hookfabric_config_reload_timestamp_seconds"
 		start := g.value(t, name, "")
 		<-time.After(time.Minute)
 		put(t, g.dir, "hooks.yaml", faulty)
 		g.reload(t.Context())
 		if got := g.value(t, name, ""); got != start {
-			t.Errorf("a faulty file moved it by %v s", got-start)
+			t.Errorf("a faulty file changed it by %v s", got-start)
 		}
 		put(t, g.dir, "hooks.yaml", oneHook)
 		g.reload(t.Context())
 		if got := g.value(t, name, ""); got != start+60 {
-			t.Errorf("after a minute it moved by %v s", got-start)
+			t.Errorf("after a minute it changed by %v s", got-start)
 		}
 	})
 }
 
-func TestAFabricThatFailedIsAskedAgain(t *testing.T) {
+func TestAFailedReloadIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGarage(t)
+		g := newReloadTest(t)
 		g.err = errors.New("JetStream is gone")
 		put(t, g.dir, "hooks.yaml", twoHooks)
 		start := time.Now()
-		g.look(t.Context())
+		g.check(t.Context())
 		<-g.retry.C
 		if got := time.Since(start); got != retryAfter {
 			t.Errorf("again after %v", got)
@@ -195,35 +195,34 @@ func TestAFabricThatFailedIsAskedAgain(t *testing.T) {
 		g.reload(t.Context())
 		select {
 		case <-g.retry.C:
-			t.Error("and again after it was applied")
+			t.Error("it was applied again after a success")
 		case <-time.After(time.Hour):
 		}
 	})
 }
 
-func TestAnEndInBetweenIsNoFailure(t *testing.T) {
-	g := newGarage(t)
+func TestAReloadDuringTheStopIsNoFailure(t *testing.T) {
+	g := newReloadTest(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	g.err = context.Canceled
 	cancel()
 	g.reload(ctx)
 	if g.log.Len() > 0 || g.value(t, "hookfabric_config_reloads_total", "failed") != 0 {
-		t.Errorf("it was told of:\n%s", &g.log)
+		t.Errorf("the log has:\n%s", &g.log)
 	}
 }
 
-// TestAReloaderRuns changes the file of a running reloader, on a real file
-// system, and sends it a signal.
-func TestAReloaderRuns(t *testing.T) {
-	g := newGarage(t)
-	put(t, g.dir, "hooks.yaml", twoHooks) // after the reloader was made, and before it runs
+// The test uses a real file system, and a signal.
+func TestAReloaderAppliesChangesAndSignals(t *testing.T) {
+	g := newReloadTest(t)
+	put(t, g.dir, "hooks.yaml", twoHooks) // after newReloader, and before run
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { g.run(ctx) })
 	expect := func(text string) {
 		t.Helper()
 		if file := <-g.applied; file.Text != text {
-			t.Errorf("applied was\n%s", file.Text)
+			t.Errorf("it applied\n%s", file.Text)
 		}
 	}
 	expect(twoHooks)
@@ -235,7 +234,7 @@ func TestAReloaderRuns(t *testing.T) {
 	cancel()
 	running.Wait()
 	if len(g.applied) != 0 {
-		t.Errorf("and %d times more", len(g.applied))
+		t.Errorf("it applied %d more", len(g.applied))
 	}
 }
 
@@ -247,15 +246,15 @@ func TestAHangupWithoutAFileIsIgnored(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { r.run(ctx) })
 	hup <- syscall.SIGHUP
-	hup <- syscall.SIGHUP // the first was dealt with
+	hup <- syscall.SIGHUP // received after the first was handled
 	cancel()
 	running.Wait()
 	if !strings.Contains(log.String(), "level=INFO") || !strings.Contains(log.String(), "without --config") {
-		t.Errorf("the log says\n%s", &log)
+		t.Errorf("the log is\n%s", &log)
 	}
 }
 
-func TestAHangupEndsNoProcess(t *testing.T) {
+func TestAHangupDoesNotEndTheProcess(t *testing.T) {
 	signals, stop := hangups()
 	defer stop()
 	self, err := os.FindProcess(os.Getpid())
@@ -266,10 +265,10 @@ func TestAHangupEndsNoProcess(t *testing.T) {
 	}
 }
 
-func TestALogLineHasAnEnd(t *testing.T) {
-	many := make([]string, maxTold+3)
+func TestALogLineHasABoundedNumberOfFaults(t *testing.T) {
+	many := make([]string, maxLoggedFaults+3)
 	got := joined(many)
-	if n := strings.Count(got, " | "); n != maxTold || !strings.HasSuffix(got, "and 3 more") {
+	if n := strings.Count(got, " | "); n != maxLoggedFaults || !strings.HasSuffix(got, "and 3 more") {
 		t.Errorf("%d sentences: %s", n+1, got)
 	}
 }

@@ -2,7 +2,7 @@ package app
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// A reloadResult is what came of a reload, as a metric's label.
+// A reloadResult is the result of a reload, a label of metrics.
 type reloadResult string
 
 const (
@@ -13,15 +13,14 @@ const (
 	reloadFailed    reloadResult = "failed"
 )
 
-// reloadMetrics tell whether what a broker's file says is what runs.
+// reloadMetrics report whether the content of the file is active.
 type reloadMetrics struct {
 	reloads    *prometheus.CounterVec // result
 	successful prometheus.Gauge
 	timestamp  prometheus.Gauge
 }
 
-// newReloadMetrics takes the start of the broker for a success: it does not
-// start with a faulty file.
+// newReloadMetrics counts the start of the broker as a success, because a faulty file prevents it.
 func newReloadMetrics(reg prometheus.Registerer) *reloadMetrics {
 	m := &reloadMetrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "hookfabric", Name: "config_reloads_total",

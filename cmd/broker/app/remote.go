@@ -18,21 +18,21 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// askTime is how long an operator's question may take.
+// askTime is the default time limit of a request.
 const askTime = 5 * time.Second
 
-// slowAfter is when whoever waits for an answer is told so.
+// slowAfter is when a command reports that it still waits for an answer.
 const slowAfter = time.Second
 
-// remote is where an operator's command finds the fabric.
+// remote connects an operator's command to the fabric.
 type remote struct {
 	url, creds string
 	tls        certs.Files
-	// wait is how long an answer may take; 0: askTime.
+	// wait bounds the wait for an answer; 0: askTime.
 	wait time.Duration
-	// slow is called once when an answer takes long; nil: nobody is told.
+	// slow is called once if an answer takes longer than slowAfter; nil: no call.
 	slow func()
-	// refuse ends what is under way when the bus does not permit it; nil: nothing is.
+	// refuse ends the request in progress when the bus denies it; nil: no request is in progress.
 	refuse atomic.Pointer[context.CancelCauseFunc]
 }
 
@@ -42,9 +42,8 @@ func (r *remote) flags(c *cobra.Command) {
 	program.TLSFlags(c.Flags(), &r.tls)
 }
 
-// patient adds the flag by which whoever asks says how long to wait for an
-// answer, to a command that has no PreRunE of its own.
-func (r *remote) patient(c *cobra.Command) {
+// timeoutFlag adds --timeout to a command that has no PreRunE of its own.
+func (r *remote) timeoutFlag(c *cobra.Command) {
 	program.DurationVar(c.Flags(), &r.wait, "timeout", askTime, "wait at most this long for the answer of a broker")
 	c.PreRunE = func(*cobra.Command, []string) error {
 		if r.wait <= 0 {
@@ -54,8 +53,8 @@ func (r *remote) patient(c *cobra.Command) {
 	}
 }
 
-// ask makes one control request on a connection of its own, and decodes its
-// answer. An empty agent is nobody in particular.
+// ask makes one control request on a connection of its own, and decodes the answer. An empty agent
+// means no single agent.
 func (r *remote) ask(ctx context.Context, verb, agent string, req, answer any) error {
 	ctx, cancel := r.bounded(ctx)
 	defer cancel()
@@ -67,11 +66,11 @@ func (r *remote) ask(ctx context.Context, verb, agent string, req, answer any) e
 	return r.askOn(ctx, nc, about{verb, agent}, req, answer)
 }
 
-// about is what a control request is about: its subject.
+// about identifies the subject of a control request.
 type about struct{ verb, agent string }
 
-// another is how long a broker may take before another one is asked; 0: one is. To say
-// something twice under its key does no harm.
+// another is how long a broker may take before another one gets the request, too; 0: no other
+// one gets it. It is only for requests that may be served twice.
 func (w about) another() time.Duration {
 	switch w.verb {
 	case schema.VerbInject, schema.VerbPending, "status":
@@ -80,7 +79,7 @@ func (w about) another() time.Duration {
 	return 0
 }
 
-// connect connects to the fabric's NATS. The verb is why, for operators.
+// connect connects to the fabric's NATS; the connection's name contains the verb.
 func (r *remote) connect(ctx context.Context, verb string) (*nats.Conn, error) {
 	return bus.Connect(ctx, bus.Options{URL: r.url, Creds: r.creds, TLS: r.tls, Name: "broker-" + verb, OnDenied: func(err error) {
 		if refuse := r.refuse.Load(); refuse != nil {
@@ -89,9 +88,9 @@ func (r *remote) connect(ctx context.Context, verb string) (*nats.Conn, error) {
 	}})
 }
 
-// heeding is a context that ends when the bus does not permit what is done in it: it
-// would not be answered.
-func (r *remote) heeding(ctx context.Context) (context.Context, func()) {
+// untilDenied returns a context that ends when the bus denies an operation, because no answer will
+// come, and a function that releases it.
+func (r *remote) untilDenied(ctx context.Context) (context.Context, func()) {
 	ctx, refuse := context.WithCancelCause(ctx)
 	r.refuse.Store(&refuse)
 	return ctx, func() {
@@ -100,7 +99,7 @@ func (r *remote) heeding(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// A notPermitted is what the bus does not let these credentials do.
+// A notPermitted is the error of an operation that the bus denied.
 type notPermitted struct {
 	creds string
 	err   error
@@ -111,7 +110,7 @@ func (e *notPermitted) Error() string {
 }
 func (e *notPermitted) Unwrap() error { return e.err }
 
-// denied is that the bus did not permit what was done in ctx; nil: it was permitted.
+// denied returns the error of an operation in ctx that the bus denied; nil: it denied none.
 func denied(ctx context.Context) error {
 	if e, ok := errors.AsType[*notPermitted](context.Cause(ctx)); ok {
 		return e
@@ -119,7 +118,7 @@ func denied(ctx context.Context) error {
 	return nil
 }
 
-// askOn is ask on a connection that is there.
+// askOn is ask on an open connection.
 func (r *remote) askOn(ctx context.Context, nc *nats.Conn, what about, req, answer any) error {
 	subject, err := bus.ControlSubject(what.verb, what.agent)
 	if err != nil {
@@ -132,21 +131,21 @@ func (r *remote) askOn(ctx context.Context, nc *nats.Conn, what about, req, answ
 	return r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, what.another(), answer)
 }
 
-// bounded gives a request its time.
+// bounded adds the time limit of a request.
 func (r *remote) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	wait := cmp.Or(r.wait, askTime)
 	return context.WithTimeoutCause(ctx, wait, fmt.Errorf("no answer came within %s", wait))
 }
 
-// request is control on a connection.
+// request sends a request and decodes the answer.
 func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, another time.Duration, answer any) error {
 	if most := nc.MaxPayload(); int64(len(msg.Data)) > most {
 		return fmt.Errorf("the request has %d bytes, and the NATS server at %s takes at most %d in one message; raise its max_payload",
 			len(msg.Data), bus.RedactURL(r.url), most)
 	}
-	ctx, heeded := r.heeding(ctx)
-	defer heeded()
-	m, err := r.patiently(func() (*nats.Msg, error) { return bus.Request(ctx, nc, msg, another) })
+	ctx, release := r.untilDenied(ctx)
+	defer release()
+	m, err := r.reportSlow(func() (*nats.Msg, error) { return bus.Request(ctx, nc, msg, another) })
 	if err != nil {
 		if refused := denied(ctx); refused != nil {
 			return refused
@@ -165,8 +164,8 @@ func (r *remote) request(ctx context.Context, nc *nats.Conn, msg *nats.Msg, anot
 	return nil
 }
 
-// patiently waits for an answer, and says so when it takes long.
-func (r *remote) patiently(ask func() (*nats.Msg, error)) (m *nats.Msg, err error) {
+// reportSlow waits for an answer, and calls slow if it takes long.
+func (r *remote) reportSlow(ask func() (*nats.Msg, error)) (m *nats.Msg, err error) {
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
@@ -183,7 +182,7 @@ func (r *remote) patiently(ask func() (*nats.Msg, error)) (m *nats.Msg, err erro
 	return m, err
 }
 
-// A noAnswer is a request that nobody answered.
+// A noAnswer is the error of a request without an answer.
 type noAnswer struct {
 	where string
 	err   error
@@ -192,10 +191,10 @@ type noAnswer struct {
 func (e *noAnswer) Error() string { return fmt.Sprintf("no broker answers at %s: %v", e.where, e.err) }
 func (e *noAnswer) Unwrap() error { return e.err }
 
-// received reports whether some broker may have got the request all the same.
+// received reports whether a broker may have received the request.
 func (e *noAnswer) received() bool { return !errors.Is(e.err, nats.ErrNoResponders) }
 
-// printJSON prints an answer for programs.
+// printJSON prints an answer as JSON.
 func printJSON(w io.Writer, answer any) error {
 	data, err := schema.Marshal(answer)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// rounding is one call of `broker round` and a word.
+// rounding is one call of a subcommand of `broker round`.
 type rounding struct {
 	remote
 	agent                      string
@@ -21,7 +21,7 @@ type rounding struct {
 	asJSON                     bool
 }
 
-// roundCommand is about an agent's time limits.
+// roundCommand is `broker round`.
 func roundCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "round", Short: "Start, show or end an agent's round and its time limits",
@@ -44,7 +44,7 @@ func roundAction(action, short string) *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return k.run(c, action) },
 	}
 	k.remote.flags(c)
-	k.patient(c)
+	k.timeoutFlag(c)
 	f := c.Flags()
 	f.StringVar(&k.agent, "agent", "", "agent of the round")
 	f.BoolVar(&k.asJSON, "json", false, "print JSON")
@@ -59,7 +59,7 @@ func roundAction(action, short string) *cobra.Command {
 	return c
 }
 
-// request is what the flags ask for: only what was said is in it.
+// request returns the request, with only the flags that are set.
 func (k *rounding) request(c *cobra.Command, action string) (*schema.RoundRequest, error) {
 	if k.agent == "" {
 		return nil, program.UsageError("--agent is missing; name the agent of the round")
@@ -103,7 +103,7 @@ func (k *rounding) run(c *cobra.Command, action string) error {
 	return printRound(c.OutOrStdout(), action, k.agent, &round)
 }
 
-// printRound says in one sentence how a round stands.
+// printRound prints the state of a round in one sentence.
 func printRound(w io.Writer, action, agent string, r *schema.Round) error {
 	what := fmt.Sprintf("round %d of agent %s: ", r.Number, word(agent))
 	switch {
@@ -112,10 +112,10 @@ func printRound(w io.Writer, action, agent string, r *schema.Round) error {
 	case action == schema.RoundWrapUp && !r.Warned:
 		what = fmt.Sprintf("agent %s will be warned that its round ends: round %d, ", word(agent), r.Number)
 	}
-	return line(w, "%s", what+strings.Join(standing(action, r), ", "))
+	return printLine(w, "%s", what+strings.Join(standing(action, r), ", "))
 }
 
-// standing is how a round stands, in parts of a sentence.
+// standing returns the state of a round as parts of a sentence.
 func standing(action string, r *schema.Round) (parts []string) {
 	limit := "without a soft limit"
 	if d := r.Limit(); d != nil {

@@ -7,20 +7,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// sectionWidth is how many columns the help of a command with sections takes.
+// sectionWidth is the width in columns of the help of a command with sections.
 const sectionWidth = 120
 
-// A section is the flags of a command below one heading of its help.
+// A section is a group of flags with a heading in the help.
 type section struct {
 	heading string
 	declare func(*pflag.FlagSet)
 }
 
-// helpAnnotation names the annotation of a command that holds the help of its flags, by sections.
+// helpAnnotation names the annotation that holds the help of a command's flags, by section.
 const helpAnnotation = "flags"
 
-// addSections declares the flags of sections on a command. Its help shows them below their
-// headings, in the order of their declaration.
+// addSections declares flags on a command. Its help shows them by section, in the order of their
+// declaration.
 func addSections(c *cobra.Command, sections []section) {
 	var help strings.Builder
 	for _, s := range sections {
@@ -37,7 +37,7 @@ func addSections(c *cobra.Command, sections []section) {
 // cobraFlags is the part of cobra's usage template that lists the flags of a command.
 const cobraFlags = "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}"
 
-// showSections has the help of a command and of its subcommands show sections where there are some.
+// showSections makes the help of a command and of its subcommands use sections.
 func showSections(root *cobra.Command) {
 	sections := `{{with index .Annotations "` + helpAnnotation + `"}}{{.}}{{else}}` + cobraFlags + `{{end}}`
 	root.SetUsageTemplate(strings.Replace(root.UsageTemplate(), cobraFlags, sections, 1))

@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// printShadow shows what shadow hooks would have changed: a line for each hook,
-// and below it one for each way in which it would have changed the verdict.
+// printShadow prints a line for each shadow hook, and below it a line for each way in which it would
+// have changed a verdict.
 func printShadow(w io.Writer, all []schema.ShadowStatus) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(w, "no hook has mode: shadow")
@@ -40,8 +40,8 @@ func printShadow(w io.Writer, all []schema.ShadowStatus) error {
 	return nil
 }
 
-// shadowCalls counts the calls about which a shadow hook was asked, and those
-// that would have come to the same.
+// shadowCalls counts the calls for which a shadow hook ran, and those whose verdict it would not
+// have changed.
 func shadowCalls(counts []schema.ShadowCount) (calls, same uint64) {
 	for _, n := range counts {
 		calls += n.Count
@@ -52,7 +52,7 @@ func shadowCalls(counts []schema.ShadowCount) (calls, same uint64) {
 	return calls, same
 }
 
-// quoted is a hook's reason on one line, whatever is in it.
+// quoted returns a hook's reason, quoted on one line.
 func quoted(reason string) string {
 	if reason == "" {
 		return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestWhatShadowHooksWouldHaveChangedIsATable(t *testing.T) {
+func TestStatusListsWhatShadowHooksWouldHaveChanged(t *testing.T) {
 	got := statusOf(t, []schema.ShadowStatus{
 		{Hook: "no-downloads", Counts: []schema.ShadowCount{
 			{Decided: schema.Continue, Would: schema.Continue, Count: 1200},
@@ -38,7 +38,7 @@ quiet              0      0     0
 	}
 }
 
-func TestAFabricWithoutShadowHooksSaysSo(t *testing.T) {
+func TestStatusReportsThatThereAreNoShadowHooks(t *testing.T) {
 	if got := statusOf(t, nil, "--shadow"); got != "no hook has mode: shadow\n" {
 		t.Errorf("%q", got)
 	}
@@ -51,12 +51,12 @@ func TestShadowHooksAsJSON(t *testing.T) {
 	}
 }
 
-// statusOf is what `broker status` with these flags says of a fabric that
-// answers so, if it is asked for it.
+// statusOf returns the output of `broker status` with these flags, for a fabric with these shadow
+// hooks.
 func statusOf(t *testing.T, shadow []schema.ShadowStatus, flags ...string) string {
 	t.Helper()
 	server := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
-	nc := bustest.Connect(t, server, "stand")
+	nc := bustest.Connect(t, server, "fake broker")
 	_, err := nc.Subscribe("hook.v1.ctl.status._", func(m *nats.Msg) {
 		var req schema.StatusRequest
 		st := schema.FabricStatus{Fabric: "f"}

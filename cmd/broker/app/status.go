@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// statusCommand shows how a broker sees the fabric.
+// statusCommand is `broker status`.
 func statusCommand() *cobra.Command {
 	var r remote
 	var asJSON bool
@@ -52,7 +52,7 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
-// printAgents lists who was seen lately.
+// printAgents lists the agents of the last day.
 func printAgents(w io.Writer, st *schema.FabricStatus) error {
 	if len(st.Agents) == 0 {
 		_, err := fmt.Fprintln(w, "no agent was seen in the last day; run 'agentshim doctor' on an agent's machine to find the cause")
@@ -84,18 +84,18 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	if st.Trouble != "" {
 		ready = "in trouble: " + st.Trouble
 	}
-	_ = line(w, "fabric   %s, %s", st.Fabric, ready)
-	_ = line(w, "release  %s", st.Version)
-	_ = line(w, "config   version %d, %d hooks", st.ConfigVersion, st.Hooks)
-	_ = line(w, "calls    %d under way", st.InFlight)
+	_ = printLine(w, "fabric   %s, %s", st.Fabric, ready)
+	_ = printLine(w, "release  %s", st.Version)
+	_ = printLine(w, "config   version %d, %d hooks", st.ConfigVersion, st.Hooks)
+	_ = printLine(w, "calls    %d under way", st.InFlight)
 	printMemory(w, st)
 	printFrozen(w, st.Frozen)
 	printLimited(w, st.Limited)
 	for _, b := range st.Brokers {
-		_ = line(w, "broker   %s, version %d%s%s%s", b.Broker, b.ConfigVersion, candidateState(b.Candidate), freezeState(&b, st), realmState(&b))
+		_ = printLine(w, "broker   %s, version %d%s%s%s", b.Broker, b.ConfigVersion, candidateState(b.Candidate), freezeState(&b, st), realmState(&b))
 	}
 	for _, name := range slices.Sorted(maps.Keys(st.LoadErrors)) {
-		_ = line(w, "DENIED   hook %q cannot be loaded: %s", name, st.LoadErrors[name])
+		_ = printLine(w, "DENIED   hook %q cannot be loaded: %s", name, st.LoadErrors[name])
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "\nPOOL\tWORKER\tIN FLIGHT\tCAPACITY\tVERSIONS\tSTATE")
@@ -110,7 +110,7 @@ func printStatus(w io.Writer, st *schema.FabricStatus) error {
 	return t.Flush()
 }
 
-// printMemory says what waits for agents, and whose rounds are over, if any.
+// printMemory prints the number of waiting items, and of rounds over their hard limit.
 func printMemory(w io.Writer, st *schema.FabricStatus) {
 	waiting := 0
 	for _, n := range st.Pending {
@@ -121,21 +121,21 @@ func printMemory(w io.Writer, st *schema.FabricStatus) {
 		if st.OldestPending > 0 {
 			oldest = "; oldest " + rough(st.OldestPending)
 		}
-		_ = line(w, "pending  %d: %s%s", waiting, bySource(st.Pending), oldest)
+		_ = printLine(w, "pending  %d: %s%s", waiting, bySource(st.Pending), oldest)
 	}
 	if st.BlockedRounds > 0 {
 		fmt.Fprintf(w, "rounds   %d over their hard limit: only tools that end the round are allowed\n", st.BlockedRounds)
 	}
 }
 
-// printLimited says who asked this broker for more than one agent may take.
+// printLimited lists the agents that exceeded a limit.
 func printLimited(w io.Writer, all []schema.LimitedStatus) {
 	const most = 10
 	over := map[string]string{"rate": "events per second", "calls": "calls under way", "bytes": "bytes of large events under way",
 		"requests": "control requests", "answers": "waiting answers", "history": "bytes of conversations per hour", "unjudged": "reports of calls that were not judged",
 		"messages": "NATS messages per second", "reserve": "requests that need the reserve of operators"}
 	for _, l := range all[:min(len(all), most)] {
-		_ = line(w, "LIMITED  %s exceeds its limit of %s: %d refused in the last %s, the last one %s ago",
+		_ = printLine(w, "LIMITED  %s exceeds its limit of %s: %d refused in the last %s, the last one %s ago",
 			word(l.Name), cmp.Or(over[l.Limit], l.Limit), l.Refused, rough(l.Since), rough(l.Last))
 	}
 	if more := len(all) - most; more > 0 {
@@ -143,7 +143,7 @@ func printLimited(w io.Writer, all []schema.LimitedStatus) {
 	}
 }
 
-// candidateState says how far a broker is with the version that is to become active.
+// candidateState returns the state of a broker's candidate version.
 func candidateState(c *schema.Candidate) string {
 	switch {
 	case c == nil:
@@ -156,7 +156,7 @@ func candidateState(c *schema.Candidate) string {
 	return fmt.Sprintf("; it has loaded version %d", c.Version)
 }
 
-// freezeState says that a broker goes by older freezes than another one.
+// freezeState returns a warning if a broker applies older freezes than another one.
 func freezeState(b *schema.BrokerStatus, st *schema.FabricStatus) string {
 	for _, other := range st.Brokers {
 		if other.FreezeVersion > b.FreezeVersion {
@@ -166,7 +166,7 @@ func freezeState(b *schema.BrokerStatus, st *schema.FabricStatus) string {
 	return ""
 }
 
-// realmState says that a broker cannot read who may use the fabric, and what to do.
+// realmState returns a warning if a broker cannot read the stored credentials.
 func realmState(b *schema.BrokerStatus) string {
 	if !b.RealmUnreadable {
 		return ""
@@ -175,7 +175,7 @@ func realmState(b *schema.BrokerStatus) string {
 		"see its log; make the folder auth in its data directory readable for the broker's user, or restore it from a backup"
 }
 
-// newestOf lists the newest versions of a worker, and how many more there are.
+// newestOf lists the newest versions of a worker, and the number of others.
 func newestOf(versions []uint64) string {
 	const most = 3
 	text := strings.Trim(fmt.Sprint(versions[max(0, len(versions)-most):]), "[]")

@@ -17,22 +17,22 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxInline is the longest text that travels in a request. A longer one goes
-// through the object store, so that queues stay small.
+// maxInline is the longest text in a request, in bytes. A longer one goes through the object store,
+// so that queues stay small.
 const maxInline = 256 << 10
 
-// storeTime is how long it may take to store what is too large for a request.
+// storeTime bounds the storing of what is too large for a request.
 const storeTime = 5 * time.Minute
 
-// textOf is the text that a command's arguments give: one, or - for stdin,
-// where the last line's end is not part of it.
+// textOf returns the text of a command's arguments. The argument - is stdin, without the end of
+// its last line.
 func textOf(args []string, stdin io.Reader) (string, error) {
 	if len(args) == 0 {
 		return "", program.UsageError("the text is missing; write it in quotes, or - for stdin")
 	}
 	text := args[0]
 	if text == "-" {
-		// One byte more than a text and its last line's end: nothing is cut unseen.
+		// Limit the read above MaxText and a line end, so that a longer text is noticed.
 		data, err := io.ReadAll(io.LimitReader(stdin, schema.MaxText+3))
 		if err != nil {
 			return "", fmt.Errorf("reading stdin: %w", err)
@@ -52,7 +52,7 @@ func textOf(args []string, stdin io.Reader) (string, error) {
 	return text, nil
 }
 
-// aText refuses more than one text, and none unless told otherwise.
+// aText rejects more than one text.
 func aText(args []string) error {
 	if len(args) > 1 {
 		return program.UsageError("there are %d texts; put quotes around the message: %q", len(args), strings.Join(args, " "))
@@ -60,15 +60,14 @@ func aText(args []string) error {
 	return nil
 }
 
-// fit returns a text as it goes into a request: as it is, or as an object that
-// was stored. Then the text is empty.
+// fit returns a text for a request: the text itself, or an empty text and an object that holds it.
 func (r *remote) fit(ctx context.Context, nc *nats.Conn, text string) (string, *schema.Object, error) {
 	encoded, err := schema.Marshal(text)
 	if err != nil {
 		return "", nil, fmt.Errorf("encoding the text: %w", err)
 	}
-	const room = 64 << 10 // for what else is in a request
-	if len(text) <= maxInline && int64(len(encoded)) <= min(schema.MaxEvent, nc.MaxPayload()-room) {
+	const overhead = 64 << 10 // for the other fields of a request
+	if len(text) <= maxInline && int64(len(encoded)) <= min(schema.MaxEvent, nc.MaxPayload()-overhead) {
 		return text, nil, nil
 	}
 	o, err := r.store(ctx, nc, strings.NewReader(text))
@@ -80,24 +79,24 @@ func (r *remote) fit(ctx context.Context, nc *nats.Conn, text string) (string, *
 
 // store puts content into the fabric's object store.
 func (r *remote) store(ctx context.Context, nc *nats.Conn, content io.Reader) (schema.Object, error) {
-	ctx, heeded := r.heeding(ctx)
-	defer heeded()
+	ctx, release := r.untilDenied(ctx)
+	defer release()
 	ctx, cancel := context.WithTimeoutCause(ctx, storeTime, fmt.Errorf("it took longer than %s", storeTime))
 	defer cancel()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return schema.Object{}, fmt.Errorf("using JetStream: %w", err)
 	}
-	kept, err := objects.OpenExisting(ctx, js, objects.Options{})
+	bucket, err := objects.OpenExisting(ctx, js, objects.Options{})
 	if refused := denied(ctx); refused != nil {
 		err = refused
 	}
 	if err != nil {
 		return schema.Object{}, err
 	}
-	o, err := kept.Put(ctx, content)
+	o, err := bucket.Put(ctx, content)
 	if refused := denied(ctx); refused != nil {
 		err = refused
 	}
-	return o, errors.Join(err, kept.Close())
+	return o, errors.Join(err, bucket.Close())
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestATextOnStdinIsTakenWholeOrNotAtAll(t *testing.T) {
+func TestATextOnStdinIsNeverTruncated(t *testing.T) {
 	longest := strings.Repeat("x", schema.MaxText)
 	for end, taken := range map[string]bool{"": true, "\n": true, "\r\n": true, "x": false, "\nthe rest": false, "\r\nthe rest": false} {
 		text, err := textOf([]string{"-"}, strings.NewReader(longest+end))

@@ -8,22 +8,21 @@ import (
 )
 
 const (
-	// lookAtStore is how often it is looked whether configurations can be stored.
+	// lookAtStore is how often the broker checks that configurations can be stored.
 	lookAtStore = 5 * time.Second
-	// silentFor is for how long a store that runs must have answered nothing before it is
-	// started again. Where thousands come back at once it may just be slow, and to start it
-	// again then makes it slower.
+	// silentFor is how long a running store must not answer before it is restarted. If thousands
+	// of clients return at once it may only be slow, and a restart would make it slower.
 	silentFor = time.Minute
 )
 
-// What it means when JetStream takes no writes.
+// The errors of a JetStream that takes no writes.
 var (
 	errNotStored = errors.New("the broker cannot write to its data directory, so the configuration cannot be changed; check whether the disk is full. The active configuration still answers calls")
 	errForgetful = errors.New("the broker cannot store messages for agents; check whether the disk is full. Calls are answered without these messages")
 	errCutOff    = errors.New("JetStream does not answer or refuses writes, so the broker cannot know which configuration is active and answers no call; check the NATS servers and their disks")
 )
 
-// trouble is why the broker cannot do all of what it is for; nil: it can.
+// trouble returns why the broker cannot do all of its work; nil: it can.
 func (b *Broker) trouble() error {
 	switch {
 	case b.lease.Fresh(time.Now()):
@@ -37,7 +36,8 @@ func (b *Broker) trouble() error {
 	return errCutOff
 }
 
-// unstorable is why the embedded server takes no writes; nil: it does, or others store too.
+// unstorable returns why the embedded server takes no writes; nil: it does, or other servers
+// store, too.
 func (b *Broker) unstorable() error {
 	if b.shares() {
 		return nil
@@ -47,16 +47,16 @@ func (b *Broker) unstorable() error {
 
 // startWatchingStore watches the store until the broker stops.
 func (b *Broker) startWatchingStore(ctx context.Context) {
-	b.beside(ctx, "storage watch", b.watchStore)
+	b.inBackground(ctx, "storage watch", b.watchStore)
 }
 
-// watchStore says when configurations cannot be stored any more, and brings
-// the embedded server back when its disk has room again.
+// watchStore logs when configurations cannot be stored, and restarts JetStream in the embedded
+// server when its disk has space again.
 func (b *Broker) watchStore(ctx context.Context) {
 	tick := time.NewTicker(lookAtStore)
 	defer tick.Stop()
 	var last error
-	var since time.Time // since when nothing is stored, or the last attempt to end that; zero: all is
+	var since time.Time // since when writes fail, or the last restart; zero: they succeed
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,26 +83,24 @@ func (b *Broker) watchStore(ctx context.Context) {
 	}
 }
 
-// mendable reports whether it may help to start the store again, which was silent for
-// long or not.
+// mendable reports whether a restart of the store may help; silent: it has not answered for long.
 func (b *Broker) mendable(silent bool) bool {
 	return b.stores() && helps(!b.server.Stores(), b.server.Clustered(), b.server.Broken() != nil, silent)
 }
 
-// helps reports whether a store is to be started again: it is off, or knows that it can
-// not write, or is silent for long. In a cluster it is only where this server's own is off:
-// what cannot be stored there may just have no leader, and who starts again is one less
-// to elect it.
+// helps reports whether to restart a store: it is off, cannot write, or has been silent for long. In
+// a cluster only a store that is off is restarted. Other failures may mean that there is no leader,
+// and a restarted server cannot help to elect one.
 func helps(off, clustered, broken, silent bool) bool {
 	return off || !clustered && (broken || silent)
 }
 
-// mend brings JetStream back, if there is room for it.
+// mend restarts JetStream if there is space for it.
 func (b *Broker) mend() {
 	if err := b.server.Mend(); err != nil {
 		b.log.Error("JetStream cannot be restarted yet", "error", err)
 		return
 	}
-	b.memory.anew()
+	b.memory.clearUnstored()
 	b.log.Info("JetStream was restarted on its data directory")
 }

@@ -11,55 +11,53 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// How a file is watched.
+// The times of watching a file.
 const (
-	// quiet is how long nothing must have happened before a file is looked at:
-	// whoever writes it may write it in pieces. mostQuiet is how long that is
-	// waited for in a folder where something happens all the time.
-	quiet     = time.Second
-	mostQuiet = 5 * time.Second
-	// blind is how often a file is looked at that cannot be watched, and anyway
-	// one that can: some file systems never tell.
-	blind  = 3 * time.Second
-	anyway = time.Minute
-	// maxLinks is how many symbolic links are followed, as a kernel does.
+	// quiet is how long a folder must be unchanged before the file is read, because a file may be
+	// written in pieces. maxQuiet bounds the wait in a folder that changes all the time.
+	quiet    = time.Second
+	maxQuiet = 5 * time.Second
+	// pollUnwatched is how often a file is read that cannot be watched. pollWatched is how often
+	// a watched one is read, because some file systems send no events.
+	pollUnwatched = 3 * time.Second
+	pollWatched   = time.Minute
+	// maxLinks bounds the symbolic links that are followed, as in a kernel.
 	maxLinks = 40
 )
 
-// watchFile calls changed at once, and again whenever the file may have
-// changed, until ctx ends. It watches folders and not the file: editors put a
-// new file in the place of the old one, and Kubernetes another link in the
-// place of a folder. Each round looks up anew which folders those are, and
-// watches them before it calls changed, so that no change is missed.
+// watchFile calls changed at once, and each time that the file may have changed, until ctx ends. It
+// watches folders, because editors replace the file, and Kubernetes replaces a link in its path.
+// It determines the folders again before each call, and watches them before the call, so that no
+// change is missed.
 func watchFile(ctx context.Context, path string, changed func()) {
 	for ctx.Err() == nil {
 		w := watchFolders(folders(path))
 		changed()
-		w.settled(ctx)
+		w.awaitChange(ctx)
 		w.close()
 	}
 }
 
-// A folderWatch hears of what happens in folders.
+// A folderWatch receives the events of folders.
 type folderWatch struct {
-	watcher *fsnotify.Watcher // nil: there can be none
+	watcher *fsnotify.Watcher // nil: not supported
 	events  <-chan fsnotify.Event
 	errors  <-chan error
-	// every is how long at most to wait for an event.
+	// every bounds the wait for an event.
 	every time.Duration
 }
 
 func watchFolders(dirs []string) *folderWatch {
-	w := &folderWatch{every: anyway}
+	w := &folderWatch{every: pollWatched}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		w.every = blind
+		w.every = pollUnwatched
 		return w
 	}
 	w.watcher, w.events, w.errors = watcher, watcher.Events, watcher.Errors
 	for _, dir := range dirs {
 		if watcher.Add(dir) != nil {
-			w.every = blind
+			w.every = pollUnwatched
 		}
 	}
 	return w
@@ -67,13 +65,13 @@ func watchFolders(dirs []string) *folderWatch {
 
 func (w *folderWatch) close() {
 	if w.watcher != nil {
-		_ = w.watcher.Close() // there is nothing to be done about it
+		_ = w.watcher.Close() // the error has no consequence
 	}
 }
 
-// settled returns when something happened and it is quiet again, when it is time
-// to look anyway, or when ctx ends. That events were too many is one, too.
-func (w *folderWatch) settled(ctx context.Context) {
+// awaitChange returns when an event was followed by a quiet period, when it is time to read the
+// file without an event, or when ctx ends. An error, such as too many events, counts as an event.
+func (w *folderWatch) awaitChange(ctx context.Context) {
 	wait := time.NewTimer(w.every)
 	defer wait.Stop()
 	var first time.Time
@@ -84,17 +82,17 @@ func (w *folderWatch) settled(ctx context.Context) {
 		case <-wait.C:
 			return
 		case <-w.events:
-		case <-w.errors: //nolint:errcheck // whatever it is, the file is looked at
+		case <-w.errors: //nolint:errcheck // the file is read after any error
 		}
 		if first.IsZero() {
 			first = time.Now()
 		}
-		wait.Reset(min(quiet, mostQuiet-time.Since(first)))
+		wait.Reset(min(quiet, maxQuiet-time.Since(first)))
 	}
 }
 
-// folders are those in which something happens when the file at path becomes
-// another one: the file's own, and those of all the links on the way to it.
+// folders returns the folders in which a change can replace the file at path: that of the file, and
+// those of all symbolic links in its path.
 func folders(path string) []string {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -121,8 +119,7 @@ func folders(path string) []string {
 	return slices.Compact(dirs)
 }
 
-// firstLink is the first part of path that is a symbolic link, and what comes
-// after it; empty: there is none.
+// firstLink returns the first part of path that is a symbolic link, and the rest; empty: no part is.
 func firstLink(path string) (link, rest string) {
 	for i, c := range path + string(filepath.Separator) {
 		if c != filepath.Separator || i == 0 {

@@ -13,9 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAFolderSettles tells events at certain times, and expects the time at
-// which the file is looked at.
-func TestAFolderSettles(t *testing.T) {
+// Each case has events at certain times, and the expected time of reading the file.
+func TestAFileIsReadAfterItsFolderIsQuiet(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name   string
@@ -23,12 +22,12 @@ func TestAFolderSettles(t *testing.T) {
 		every  time.Duration
 		want   time.Duration
 	}{
-		{"one event is looked at when it is quiet", []time.Duration{10 * ms}, anyway, 1010 * ms},
-		{"a file that is written in pieces is looked at once", []time.Duration{10 * ms, 800 * ms, 1600 * ms}, anyway, 2600 * ms},
-		{"in a folder that is never quiet the wait ends all the same", ticks(100*ms, 50), anyway, 5100 * ms},
-		{"without events it is time to look now and then", nil, anyway, anyway},
-		{"what cannot be watched is looked at often", nil, blind, blind},
-		{"an event ends the wait for the next look", []time.Duration{blind - 10*ms}, blind, blind + 990*ms},
+		{"one event is followed by a quiet period", []time.Duration{10 * ms}, pollWatched, 1010 * ms},
+		{"a file that is written in pieces is read once", []time.Duration{10 * ms, 800 * ms, 1600 * ms}, pollWatched, 2600 * ms},
+		{"the wait ends in a folder that is never quiet", ticks(100*ms, 50), pollWatched, 5100 * ms},
+		{"the file is read now and then without events", nil, pollWatched, pollWatched},
+		{"a file that cannot be watched is read often", nil, pollUnwatched, pollUnwatched},
+		{"an event ends the wait for the next read", []time.Duration{pollUnwatched - 10*ms}, pollUnwatched, pollUnwatched + 990*ms},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,16 +44,16 @@ func TestAFolderSettles(t *testing.T) {
 						}
 					}
 				}()
-				(&folderWatch{events: events, every: c.every}).settled(ctx)
+				(&folderWatch{events: events, every: c.every}).awaitChange(ctx)
 				if got := time.Since(start); got != c.want {
-					t.Errorf("looked at after %v; want %v", got, c.want)
+					t.Errorf("read after %v; want %v", got, c.want)
 				}
 			})
 		})
 	}
 }
 
-// ticks are n times, one every so often.
+// ticks returns n times at an interval.
 func ticks(every time.Duration, n int) (at []time.Duration) {
 	for i := range n {
 		at = append(at, time.Duration(i+1)*every)
@@ -67,9 +66,9 @@ func TestLostEventsAreAnEvent(t *testing.T) {
 		lost := make(chan error, 1)
 		lost <- errors.New("queue overflow")
 		start := time.Now()
-		(&folderWatch{errors: lost, every: anyway}).settled(t.Context())
+		(&folderWatch{errors: lost, every: pollWatched}).awaitChange(t.Context())
 		if got := time.Since(start); got != quiet {
-			t.Errorf("looked at after %v", got)
+			t.Errorf("read after %v", got)
 		}
 	})
 }
@@ -79,7 +78,7 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 	looks := 0
 	watchFile(ctx, filepath.Join(t.TempDir(), "hooks.yaml"), func() { looks++; cancel() })
 	if looks != 1 {
-		t.Errorf("%d looks", looks)
+		t.Errorf("%d reads", looks)
 	}
 }
 
@@ -94,11 +93,11 @@ func TestFolders(t *testing.T) {
 		name, path string
 		want       []string
 	}{
-		{"a plain file is watched in its folder", "opt/other/hooks.yaml", []string{"opt/other"}},
-		{"a file that is not there, too", "opt/gone/hooks.yaml", []string{"opt/gone"}},
-		{"of links, as Kubernetes makes them, each is watched", "etc/hooks/hooks.yaml", []string{"etc/hooks", "etc/hooks/..v1"}},
-		{"a folder that is a link is watched where the link is", "current/hooks.yaml", []string{"", "opt/release"}},
-		{"a link to itself ends", "loop/hooks.yaml", []string{""}},
+		{"a plain file", "opt/other/hooks.yaml", []string{"opt/other"}},
+		{"a missing file", "opt/gone/hooks.yaml", []string{"opt/gone"}},
+		{"links as Kubernetes makes them", "etc/hooks/hooks.yaml", []string{"etc/hooks", "etc/hooks/..v1"}},
+		{"a folder that is a link", "current/hooks.yaml", []string{"", "opt/release"}},
+		{"a link to itself", "loop/hooks.yaml", []string{""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var want []string
@@ -106,7 +105,7 @@ func TestFolders(t *testing.T) {
 				want = append(want, filepath.Join(root, dir))
 			}
 			got := folders(filepath.Join(root, c.path))
-			if c.path == "loop/hooks.yaml" { // where it is given up does not matter
+			if c.path == "loop/hooks.yaml" { // the link at which it ends does not matter
 				got = got[:1]
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -116,16 +115,15 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestAFileIsWatched does on a real file system what editors, Kubernetes and
-// operators do.
+// The test does on a real file system what editors, Kubernetes and operators do.
 func TestAFileIsWatched(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(t *testing.T, dir string)
 	}{
-		{"the file is written over", func(t *testing.T, dir string) { put(t, dir, "hooks.yaml", "new") }},
-		{"an editor puts a new file in its place", func(t *testing.T, dir string) {
+		{"the file is overwritten", func(t *testing.T, dir string) { put(t, dir, "hooks.yaml", "new") }},
+		{"an editor replaces the file", func(t *testing.T, dir string) {
 			put(t, dir, "hooks.yaml~", "new")
 			rename(t, dir, "hooks.yaml~", "hooks.yaml")
 		}},
@@ -139,7 +137,7 @@ func TestAFileIsWatched(t *testing.T) {
 			link(t, "..v2", dir, "..tmp")
 			rename(t, dir, "..tmp", "..data")
 		}},
-		{"the folder is moved away and another one made", func(t *testing.T, dir string) {
+		{"the folder is replaced", func(t *testing.T, dir string) {
 			rename(t, dir, "", "../before")
 			mkdir(t, dir, "")
 			put(t, dir, "hooks.yaml", "new")
@@ -153,14 +151,14 @@ func TestAFileIsWatched(t *testing.T) {
 			link(t, "..v1", dir, "..data")
 			link(t, "..data/hooks.yaml", dir, "hooks.yaml")
 			looks := watched(t, filepath.Join(dir, "hooks.yaml"))
-			<-looks // the watch stands
+			<-looks // the watch has begun
 			c.change(t, dir)
 			await(looks, "new")
 		})
 	}
 }
 
-// TestAWatchOutlivesItsFolder removes the folder until the watch has noticed.
+// The test removes the folder until the watch has noticed.
 func TestAWatchOutlivesItsFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "conf")
@@ -173,11 +171,11 @@ func TestAWatchOutlivesItsFolder(t *testing.T) {
 	mkdir(t, dir, "")
 	put(t, dir, "hooks.yaml", "new")
 	await(looks, "new")
-	put(t, dir, "hooks.yaml", "newer") // it watches again
+	put(t, dir, "hooks.yaml", "newer") // the watch has begun again
 	await(looks, "newer")
 }
 
-// await waits until the file says want. A wait in vain ends with the tests.
+// await waits until the file has the content want.
 func await(looks <-chan string, want string) {
 	for {
 		if <-looks == want {
@@ -186,7 +184,7 @@ func await(looks <-chan string, want string) {
 	}
 }
 
-// watched is what a file says each time that it is looked at, until the test ends.
+// watched returns the content of a file at each read, until the test ends.
 func watched(t *testing.T, path string) <-chan string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -194,7 +192,7 @@ func watched(t *testing.T, path string) <-chan string {
 	go func() {
 		defer close(ended)
 		watchFile(ctx, path, func() {
-			data, _ := os.ReadFile(path) // nothing, if it is not there
+			data, _ := os.ReadFile(path) // empty if it is missing
 			select {
 			case looks <- string(data):
 			case <-ctx.Done():

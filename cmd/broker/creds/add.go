@@ -54,7 +54,7 @@ func addCommand(data string) *cobra.Command {
 	return c
 }
 
-// two takes a role and a name.
+// two checks that there are two arguments, a role and a name.
 func two(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) < 2:
@@ -94,11 +94,11 @@ func (a *adding) run(c *cobra.Command, role, name string) error {
 	if slices.Contains(g.Agents, access.Everyone) {
 		fmt.Fprintf(c.ErrOrStderr(), "anyone who can read %s can act for EVERY agent of the tenant %s; list the agents in --agents if you know them\n", path, u.Tenant)
 	}
-	return told(c.OutOrStdout(), path, &u)
+	return printMade(c.OutOrStdout(), path, &u)
 }
 
-// told says what was made.
-func told(w io.Writer, path string, u *realm.User) error {
+// printMade prints the new credentials.
+func printMade(w io.Writer, path string, u *realm.User) error {
 	until := "without an expiry"
 	if !u.Expires.IsZero() {
 		until = "until " + u.Expires.Format(time.RFC3339)
@@ -107,7 +107,7 @@ func told(w io.Writer, path string, u *realm.User) error {
 	return err
 }
 
-// whose is for which agents or pools credentials are, for people.
+// whose returns the agents or pools of credentials, as text.
 func whose(u *realm.User) string {
 	switch {
 	case len(u.Agents) > 0 && u.Role != access.Agent:
@@ -118,16 +118,16 @@ func whose(u *realm.User) string {
 	return ""
 }
 
-// A lifetime is a duration that may be told in days. It is a flag.
+// A lifetime is a flag value with a duration that may be in days.
 type lifetime time.Duration
 
-// String is how it is shown.
+// String returns the duration as text.
 func (l *lifetime) String() string { return time.Duration(*l).String() }
 
-// Type is what it is called in help.
+// Type returns its name in the help.
 func (l *lifetime) Type() string { return "duration" }
 
-// Set reads it.
+// Set parses it.
 func (l *lifetime) Set(s string) error {
 	d, err := parseLifetime(s)
 	if err != nil {
@@ -137,7 +137,7 @@ func (l *lifetime) Set(s string) error {
 	return nil
 }
 
-// longest is how long credentials may be good that expire at all.
+// longest is the longest lifetime of credentials that expire.
 const longest = 10 * 365 * 24 * time.Hour
 
 func parseLifetime(s string) (time.Duration, error) {

@@ -13,11 +13,10 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// Folder is where the realm of a broker lies that keeps its data in dir.
+// Folder returns the realm folder of a broker with the data directory dir.
 func Folder(dir string) string { return filepath.Join(dir, "auth") }
 
-// Command is the command, for brokers that keep their data in that folder unless
-// told otherwise.
+// Command returns `broker creds`; data is the default data directory.
 func Command(data string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "creds", Short: "Manage who may use the fabric, and their credentials",
@@ -38,7 +37,7 @@ func Command(data string) *cobra.Command {
 	return c
 }
 
-// place is which realm is meant.
+// place identifies the realm.
 type place struct{ data string }
 
 func (p *place) flags(c *cobra.Command, data string) {
@@ -119,10 +118,10 @@ func tenantCommand(data string) *cobra.Command {
 	return c
 }
 
-// limits are what a tenant may take, as the flags say it.
+// limits are the limits of a tenant, as flags.
 type limits struct{ connections, subscriptions, disk, memory int64 }
 
-// flags are those of them, with what is usual.
+// flags declares the flags with their defaults.
 func (l *limits) flags(c *cobra.Command, usual limits) {
 	f := c.Flags()
 	f.Int64Var(&l.connections, "max-connections", usual.connections, "connections at a time; 0: the server's limit")
@@ -131,7 +130,7 @@ func (l *limits) flags(c *cobra.Command, usual limits) {
 	f.Int64Var(&l.memory, "max-memory", usual.memory, "MiB that its streams may use in memory; 0: the server's limit")
 }
 
-// realm are the same in bytes.
+// realm returns the limits in bytes.
 func (l *limits) realm() realm.Limits {
 	return realm.Limits{Connections: l.connections, Subscriptions: l.subscriptions, Disk: l.disk << 20, Memory: l.memory << 20}
 }
@@ -161,7 +160,7 @@ func exportCommand(data string) *cobra.Command {
 	return c
 }
 
-// one takes one argument, which is called what.
+// one checks that there is one argument; what is its name.
 func one(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
@@ -174,7 +173,7 @@ func one(what string) cobra.PositionalArgs {
 	}
 }
 
-// free refuses a file that is there, and a folder that is not.
+// free returns an error if a file exists, or its folder does not.
 func free(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s already exists; move it away, or name another file with --out", path)
@@ -185,8 +184,8 @@ func free(path string) error {
 	return nil
 }
 
-// keep returns what writes credentials where nothing is yet.
-func keep(path string) func([]byte) error {
+// writeNew returns a function that writes credentials to a new file.
+func writeNew(path string) func([]byte) error {
 	return func(creds []byte) error {
 		if err := free(path); err != nil {
 			return err
@@ -195,10 +194,10 @@ func keep(path string) func([]byte) error {
 	}
 }
 
-// add makes credentials in a file.
+// add makes credentials and writes them to a file.
 func add(ctx context.Context, dir, path string, i realm.Issue) (realm.User, error) {
 	if err := free(path); err != nil {
 		return realm.User{}, err
 	}
-	return realm.Add(ctx, dir, i, keep(path))
+	return realm.Add(ctx, dir, i, writeNew(path))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// listing is what `broker creds list --json` prints.
+// listing is the output of `broker creds list --json`.
 type listing struct {
 	Tenants []tenant `json:"tenants"`
 	Users   []user   `json:"users"`
@@ -29,7 +29,7 @@ type tenant struct {
 
 type user struct {
 	realm.User `json:",inline"`
-	// State is good, expiring (good, and not for much longer), expired or revoked.
+	// State is good, expiring (soon), expired or revoked.
 	State string `json:"state"`
 }
 
@@ -66,7 +66,7 @@ func listCommand(data string) *cobra.Command {
 	return c
 }
 
-// list is what there is to list, of one tenant or of all, by tenant and name.
+// list returns the credentials of one tenant or of all, sorted by tenant and name.
 func list(r *realm.Realm, only string, now time.Time) listing {
 	l := listing{Tenants: []tenant{}, Users: []user{}}
 	for _, t := range r.Tenants {
@@ -85,7 +85,7 @@ func list(r *realm.Realm, only string, now time.Time) listing {
 	return l
 }
 
-// state is what the credentials of a user are good for now.
+// state returns the state of a user's credentials.
 func state(u *realm.User, now time.Time) string {
 	switch {
 	case !u.Revoked.IsZero():
@@ -98,7 +98,7 @@ func state(u *realm.User, now time.Time) string {
 	return "good"
 }
 
-// warn says whose credentials end soon, and what to do about it.
+// warn prints which credentials expire soon, and what to do.
 func warn(w io.Writer, l listing) {
 	for i := range l.Users {
 		if u := &l.Users[i]; u.State == "expiring" {

@@ -12,7 +12,7 @@ import (
 )
 
 // What is listed of credentials says, before they expire, that they will.
-func TestWhatExpiresSoonIsSaid(t *testing.T) {
+func TestCredentialsThatExpireSoonAreReported(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "auth")
 	if err := realm.Init(t.Context(), dir, realm.Limits{}); err != nil {
 		t.Fatal(err)

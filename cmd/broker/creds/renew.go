@@ -37,7 +37,7 @@ func renewCommand(data string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return told(c.OutOrStdout(), path, &u)
+			return printMade(c.OutOrStdout(), path, &u)
 		},
 	}
 	p.flags(c, data)
