@@ -21,40 +21,40 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
-// lookAtRealm is how often it is looked whether the realm changed: a revocation
-// counts that much later at most.
+// lookAtRealm is how often the server checks whether the realm changed. A revocation takes effect at
+// most that much later.
 const lookAtRealm = 500 * time.Millisecond
 
-// authenticates reports whether clients have to say who they are.
+// authenticates reports whether clients need credentials.
 func (o *Options) authenticates() bool { return o.Auth != "" }
 
-// auth is how a server knows who may use it.
+// auth holds the realm of a server.
 type auth struct {
 	dir      string
 	tenant   *realm.Tenant
 	resolver *server.MemAccResolver
 	operator *jwt.OperatorClaims
-	// user and system are how this process itself connects.
+	// user and system are the credentials of this process itself.
 	user, system realm.Credential
 	log          *slog.Logger
 
-	mu     sync.Mutex  // guards what follows
+	mu     sync.Mutex  // guards the following fields
 	seen   fs.FileInfo // the file that was read last
 	known  *realm.Realm
 	cutOff []cutOff // the users that are refused for a while
-	said   string   // what is wrong with the one that is there now
-	// unreadable says that something is, to others than follow.
+	said   string   // the last error that was logged
+	// unreadable is true while the stored realm cannot be read, for other goroutines.
 	unreadable atomic.Bool
-	// names are those of the credentials in known, by their public keys.
+	// names are the names of the credentials in known, by public key.
 	names atomic.Pointer[map[string]string]
 
-	gossip *gossip // nil: the server is on its own
+	gossip *gossip // nil: there is no cluster
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// openAuth reads the realm in the options' folder; nil: nobody has to say who he is.
+// openAuth reads the realm in the options' folder; nil: clients need no credentials.
 func openAuth(o Options) (*auth, error) {
 	if o.Auth == "" {
 		if o.Tenant != "" {
@@ -63,7 +63,7 @@ func openAuth(o Options) (*auth, error) {
 		return nil, o.unclaimed(nil)
 	}
 	a := &auth{dir: o.Auth, resolver: &server.MemAccResolver{}, log: orSilent(o.Logger), stop: func() {}}
-	a.seen, _ = realm.Stat(a.dir) // before it is read, so that no change is missed
+	a.seen, _ = realm.Stat(a.dir) // before the read, so that no change is missed
 	known, err := realm.Read(a.dir)
 	if err != nil {
 		return nil, err
@@ -91,13 +91,13 @@ func openAuth(o Options) (*auth, error) {
 	return a, err
 }
 
-// unclaimed refuses a store that belongs to none of the tenants, none at all where nobody has
-// to say who they are: the realm that it belongs to is gone, or another one is in its place.
+// unclaimed rejects a store that belongs to another realm, or to a realm that is missing. Without
+// credentials there are no tenants, and a store of a tenant means that the realm is missing.
 func (o *Options) unclaimed(tenants []realm.Tenant) error {
 	store := filepath.Join(o.Dir, storeFolder, server.JetStreamStoreDir)
 	accounts, err := os.ReadDir(store)
 	if err != nil {
-		return nil //nolint:nilerr // nothing is stored, or the server says that it cannot be read
+		return nil //nolint:nilerr // there is no store, or the server reports that it is unreadable
 	}
 	others := ""
 	for _, a := range accounts {
@@ -118,7 +118,7 @@ func (o *Options) unclaimed(tenants []realm.Tenant) error {
 	return fmt.Errorf("the realm in the folder %s does not belong to %s; restore the right folder from a backup, or name another data directory", o.Auth, others)
 }
 
-// demand has a server ask everybody who they are.
+// demand makes a server require credentials.
 func (a *auth) demand(opts *server.Options) {
 	opts.Accounts, opts.Users = nil, nil
 	opts.TrustedOperators = []*jwt.OperatorClaims{a.operator}
@@ -128,21 +128,20 @@ func (a *auth) demand(opts *server.Options) {
 		r.LocalAccount = a.tenant.Key
 	}
 	if opts.JsAccDefaultDomain != nil {
-		delete(opts.JsAccDefaultDomain, globalAccount) // which the server does not take beside tenants
+		delete(opts.JsAccDefaultDomain, globalAccount) // the server rejects it together with tenants
 		for _, t := range a.known.Tenants {
 			opts.JsAccDefaultDomain[t.Key] = ""
 		}
 	}
 }
 
-// globalStreams is where a server keeps the streams of those who have no account.
+// globalStreams is the folder of the streams of clients without an account.
 const globalStreams = "$G"
 
-// adopt gives the tenant what was stored while nobody had to say who they are. What
-// is there is never written over.
+// adopt moves streams from before the realm to the default tenant. It never overwrites streams of the
+// tenant.
 //
-// The servers of a cluster know of each other's streams by accounts, so that they can
-// not change hands there.
+// In a cluster it fails: the servers know each other's streams by account, so they cannot be moved.
 func (a *auth) adopt(storeDir string, cluster bool) error {
 	if a.tenant.Name != realm.DefaultTenant {
 		return nil
@@ -158,7 +157,7 @@ func (a *auth) adopt(storeDir string, cluster bool) error {
 		return fmt.Errorf("the cluster started without credentials, and the streams that it stored then (%s) cannot be moved to a tenant; "+
 			"move the folder auth away to continue without credentials, or start a new cluster with other data directories", from)
 	}
-	// The list of accounts has the one that is about to go. The server writes it again.
+	// The list of accounts names the account that is about to go. The server writes it again.
 	err := os.Remove(filepath.Join(filepath.Dir(storeDir), accountsFile))
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(from, to)
@@ -170,7 +169,7 @@ func (a *auth) adopt(storeDir string, cluster bool) error {
 	return nil
 }
 
-// begin has the server know the tenants, and follows the realm until end.
+// begin makes the server load the tenants, and follows the realm until end.
 func (a *auth) begin(s *Server) error {
 	for _, t := range a.known.Tenants {
 		if _, err := s.nats.LookupAccount(t.Key); err != nil {
@@ -195,7 +194,7 @@ func (a *auth) end() {
 	a.gossip.end()
 }
 
-// follow takes over what changes.
+// follow loads changes of the realm.
 func (a *auth) follow(ctx context.Context, s *server.Server) {
 	tick := time.NewTicker(lookAtRealm)
 	defer tick.Stop()
@@ -223,12 +222,11 @@ func (a *auth) follow(ctx context.Context, s *server.Server) {
 	}
 }
 
-// RealmUnreadable reports whether what is stored of who may use the fabric cannot be
-// read, so that what was known before counts: nobody who is revoked is cut off. It never
-// is where nobody has to say who they are.
+// RealmUnreadable reports whether the stored realm cannot be read. The server then uses the one that it
+// read last, so new revocations have no effect. It is false if clients need no credentials.
 func (s *Server) RealmUnreadable() bool { return s.auth != nil && s.auth.unreadable.Load() }
 
-// look takes over what changed since it looked last.
+// look loads the realm if it changed since the last look.
 func (a *auth) look(s *server.Server) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -256,7 +254,7 @@ func (a *auth) look(s *server.Server) error {
 	return nil
 }
 
-// know takes over a realm. The lock is held, or nothing else uses a yet.
+// know stores a realm. The caller holds the lock, or is the only user of a.
 func (a *auth) know(r *realm.Realm) {
 	names := make(map[string]string, len(r.Users))
 	for i := range r.Users {
@@ -266,8 +264,8 @@ func (a *auth) know(r *realm.Realm) {
 	a.names.Store(&names)
 }
 
-// CredentialName returns the name of the credentials with a public key, which are an agent's id
-// for an agent; empty: the server knows no such credentials.
+// CredentialName returns the name of the credentials with a public key, which is the agent's id for an
+// agent; empty: unknown credentials.
 func (s *Server) CredentialName(key string) string {
 	if s.auth == nil {
 		return ""
@@ -275,8 +273,8 @@ func (s *Server) CredentialName(key string) string {
 	return (*s.auth.names.Load())[key]
 }
 
-// take has the server know what is said of a tenant now. It closes the connections
-// of those whose credentials are revoked. The lock is held.
+// take makes the server use new claims of a tenant, and closes connections whose credentials were
+// revoked. The caller holds the lock.
 func (a *auth) take(s *server.Server, t *realm.Tenant) error {
 	before, unknown := a.known.Tenant(t.Name)
 	if unknown == nil && before.JWT == t.JWT {
@@ -287,8 +285,8 @@ func (a *auth) take(s *server.Server, t *realm.Tenant) error {
 		return err
 	}
 	if err := a.resolver.Store(t.Key, t.JWT); err != nil || !fetched(s, t.Key) {
-		// Its first client has the server fetch it. To do that here as well could be at the
-		// same moment, and two that make one account's store get in each other's way.
+		// The server fetches it for its first client. Fetching it here at the same moment would make
+		// two stores of one account.
 		return err
 	}
 	account, err := s.LookupAccount(t.Key)
@@ -301,14 +299,14 @@ func (a *auth) take(s *server.Server, t *realm.Tenant) error {
 	return nil
 }
 
-// fetched reports whether the server knows what is said of a tenant, of which another
-// server of the cluster may have told no more than the name.
+// fetched reports whether the server has the claims of a tenant. Another server of the cluster may have
+// sent only its name.
 func fetched(s *server.Server, key string) bool {
 	info, err := s.Accountz(&server.AccountzOptions{Account: key})
 	return err == nil && info.Account != nil && info.Account.Complete && !info.Account.Expired
 }
 
-// as has a connection of this process say who it is, unless it does.
+// as adds credentials to a connection of this process that has none.
 func as(o bus.Options, c realm.Credential) bus.Options {
 	if o.Creds == "" && o.User == "" && o.JWT == "" {
 		o.JWT, o.Seed = c.JWT, c.Seed

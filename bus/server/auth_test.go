@@ -21,7 +21,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
-// newRealm makes a realm in a folder of its own.
+// newRealm makes a realm in a new folder.
 func newRealm(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "auth")
@@ -31,7 +31,7 @@ func newRealm(t *testing.T) string {
 	return dir
 }
 
-// credentials makes some, in a file.
+// credentials makes credentials and returns their file.
 func credentials(t *testing.T, dir string, i realm.Issue) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), i.Name+".creds")
@@ -45,14 +45,14 @@ func operator(name, tenant string) realm.Issue {
 	return realm.Issue{Name: name, Tenant: tenant, Grant: access.Grant{Role: access.Broker}}
 }
 
-// within is a context in which everything that is waited for comes, if it does.
+// within returns a context with a generous time limit.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func TestWhoDoesNotSayWhoTheyAreIsRefused(t *testing.T) {
+func TestClientsWithoutValidCredentialsAreRefused(t *testing.T) {
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", Auth: dir})
 	other := credentials(t, newRealm(t), operator("other", ""))
@@ -64,12 +64,12 @@ func TestWhoDoesNotSayWhoTheyAreIsRefused(t *testing.T) {
 		o    bus.Options
 		want string
 	}{
-		"no credentials":           {bus.Options{}, "this fabric requires credentials; create a file with `broker creds add operator NAME` and name it with --creds or HOOKFABRIC_CREDS"},
-		"nobody, for a worker":     {bus.Options{Role: "worker"}, "`broker creds add worker NAME`"},
-		"the system's usual user":  {bus.Options{User: "system", Password: "guess"}, "requires credentials"},
-		"another fabric's":         {bus.Options{Creds: other}, "revoked, or are of another fabric"},
-		"a file that is not there": {bus.Options{Creds: junk + "2"}, "cannot read"},
-		"a file that is none":      {bus.Options{Creds: junk}, "has no credentials of a NATS user"},
+		"no credentials":          {bus.Options{}, "this fabric requires credentials; create a file with `broker creds add operator NAME` and name it with --creds or HOOKFABRIC_CREDS"},
+		"none, for a worker":      {bus.Options{Role: "worker"}, "`broker creds add worker NAME`"},
+		"the system's usual user": {bus.Options{User: "system", Password: "guess"}, "requires credentials"},
+		"another fabric's":        {bus.Options{Creds: other}, "revoked, or are of another fabric"},
+		"a missing file":          {bus.Options{Creds: junk + "2"}, "cannot read"},
+		"an invalid file":         {bus.Options{Creds: junk}, "has no credentials of a NATS user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.o.URL = s.ClientURL()
@@ -87,11 +87,11 @@ func TestWhoDoesNotSayWhoTheyAreIsRefused(t *testing.T) {
 	nc.Close()
 }
 
-// TestRevokedCredentialsEnd on a server that runs, also of who is connected by them.
+// A revocation takes effect on a running server, and closes connections.
 func TestRevokedCredentialsEnd(t *testing.T) {
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", Auth: dir})
-	file := credentials(t, dir, operator("b", "")) // made after the start, and good at once
+	file := credentials(t, dir, operator("b", "")) // made after the start, and valid at once
 	lost := make(chan bool, 10)
 	o := bus.Options{URL: s.ClientURL(), Creds: file, OnState: func(up bool) {
 		if !up {
@@ -114,15 +114,15 @@ func TestRevokedCredentialsEnd(t *testing.T) {
 	select {
 	case <-lost:
 	case <-within(t).Done():
-		t.Fatal("it is connected although it was revoked")
+		t.Fatal("the client is connected with revoked credentials")
 	}
 	o.OnState = nil
 	_, err = bus.Connect(within(t), o)
 	wantError(t, err, "revoked, or are of another fabric")
 	if err := stays.FlushWithContext(within(t)); err != nil || stays.Stats().Reconnects > 0 {
-		t.Errorf("somebody else was cut off, too: %v", err)
+		t.Errorf("another client was disconnected, too: %v", err)
 	}
-	// The name may have others, and after a restart the old ones are as little worth.
+	// The name may get new credentials, and the old ones stay revoked after a restart.
 	nc2, err := bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: credentials(t, dir, operator("b", ""))})
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +153,7 @@ func TestExpiredCredentialsEnd(t *testing.T) {
 	select {
 	case <-lost:
 	case <-within(t).Done():
-		t.Fatal("it is connected although it has expired")
+		t.Fatal("the client is connected with expired credentials")
 	}
 	for ctx := within(t); ; { // claims say it in seconds, the last of which is still good
 		again, err := bus.Connect(ctx, bus.Options{URL: o.URL, Creds: o.Creds})
@@ -165,8 +165,8 @@ func TestExpiredCredentialsEnd(t *testing.T) {
 	}
 }
 
-// TestTenantsSeeNothingOfEachOther, and a tenant that is made while the server runs is there.
-func TestTenantsSeeNothingOfEachOther(t *testing.T) {
+// One of the tenants is made while the server runs.
+func TestTenantsAreIsolated(t *testing.T) {
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", Auth: dir})
 	if err := realm.AddTenant(t.Context(), dir, "blue", realm.Limits{Connections: 2, Disk: 64 << 20}); err != nil {
@@ -174,7 +174,7 @@ func TestTenantsSeeNothingOfEachOther(t *testing.T) {
 	}
 	var red, blue *nats.Conn
 	file := credentials(t, dir, operator("b", "blue"))
-	for blue == nil { // the server looks twice a second
+	for blue == nil { // the server checks twice a second
 		var err error
 		if blue, err = bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: file}); err != nil && !errors.Is(err, bus.ErrRefused) {
 			t.Fatal(err)
@@ -200,12 +200,12 @@ func TestTenantsSeeNothingOfEachOther(t *testing.T) {
 		}
 		for name := range js.KeyValueStoreNames(within(t)).Name() {
 			if name != bucket {
-				t.Errorf("whoever made %s sees %s", bucket, name)
+				t.Errorf("the tenant with %s sees %s", bucket, name)
 			}
 		}
 	}
 	if s.Interest("anything") {
-		t.Error("the server takes another tenant's interest for its own's")
+		t.Error("Interest reports a subscription of another tenant")
 	}
 	if err := errors.Join(red.Publish("hook.v1.event.a.PreToolUse", []byte("secret")), red.FlushWithContext(within(t)), blue.FlushWithContext(within(t))); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestTenantsSeeNothingOfEachOther(t *testing.T) {
 			break
 		}
 		if m, err := heard.NextMsgWithContext(within(t)); err == nil && string(m.Data) == "secret" {
-			t.Error("a tenant hears another one")
+			t.Error("a tenant receives a message of another one")
 		}
 	}
 	js, err := jetstream.New(blue)
@@ -224,7 +224,7 @@ func TestTenantsSeeNothingOfEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: "large", MaxBytes: 128 << 20}); err == nil {
-		t.Error("a tenant stores more than it may")
+		t.Error("a tenant exceeds its storage")
 	}
 	second, err := bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: file})
 	if err != nil {
@@ -232,12 +232,12 @@ func TestTenantsSeeNothingOfEachOther(t *testing.T) {
 	}
 	defer second.Close()
 	if _, err := bus.Connect(within(t), bus.Options{URL: s.ClientURL(), Creds: file}); err == nil {
-		t.Error("a tenant has more connections than it may")
+		t.Error("a tenant exceeds its connections")
 	}
 }
 
-// TestWhatWasThereBelongsToTheTenant when a fabric begins to ask who everybody is.
-func TestWhatWasThereBelongsToTheTenant(t *testing.T) {
+// A fabric begins to require credentials.
+func TestStreamsFromBeforeTheRealmBelongToTheTenant(t *testing.T) {
 	data, dir := t.TempDir(), newRealm(t)
 	before, err := server.Start(t.Context(), server.Options{Dir: data})
 	if err != nil {
@@ -275,8 +275,8 @@ func TestWhatWasThereBelongsToTheTenant(t *testing.T) {
 	}
 }
 
-// TestAsManyNamesAsAreTakenFit into the line by which their credentials are shown.
-func TestAsManyNamesAsAreTakenFit(t *testing.T) {
+// The credentials are transmitted in the CONNECT line.
+func TestCredentialsWithTheMostNamesFitIntoALine(t *testing.T) {
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Auth: dir})
 	var names []string
@@ -294,20 +294,19 @@ func TestAsManyNamesAsAreTakenFit(t *testing.T) {
 	}
 }
 
-// next is what comes, in time.
+// next returns the next value.
 func next[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
 	case <-within(t).Done():
-		t.Fatal("nothing comes")
+		t.Fatal("no value comes")
 	}
 	return v
 }
 
-// TestOnlyWorkersAreMissed: a name alone takes no worker down, and a worker's credentials
-// none of another pool.
-func TestOnlyWorkersAreMissed(t *testing.T) {
+// A connection name alone must not make a worker look dead, nor credentials of a worker one of another pool.
+func TestOnlyDisconnectsOfWorkersAreReported(t *testing.T) {
 	dir := newRealm(t)
 	if err := realm.AddTenant(t.Context(), dir, "blue", realm.Limits{}); err != nil {
 		t.Fatal(err)
@@ -346,7 +345,7 @@ func TestOnlyWorkersAreMissed(t *testing.T) {
 	}
 }
 
-func TestStartsThatCanNotAsk(t *testing.T) {
+func TestAServerDoesNotStartWithAnInvalidRealm(t *testing.T) {
 	junk := newRealm(t)
 	if err := os.WriteFile(filepath.Join(junk, "realm.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -355,9 +354,9 @@ func TestStartsThatCanNotAsk(t *testing.T) {
 		o    server.Options
 		want string
 	}{
-		"a tenant that is not there": {server.Options{Auth: newRealm(t), Tenant: "blue"}, "create it with `broker creds tenant add blue`"},
-		"a tenant of nobody":         {server.Options{Tenant: "blue"}, "`broker creds init`"},
-		"a realm that is none":       {server.Options{Auth: junk}, "cannot use"},
+		"a missing tenant":           {server.Options{Auth: newRealm(t), Tenant: "blue"}, "create it with `broker creds tenant add blue`"},
+		"a tenant without a realm":   {server.Options{Tenant: "blue"}, "`broker creds init`"},
+		"an invalid realm":           {server.Options{Auth: junk}, "cannot use"},
 		"other machines without TLS": {server.Options{Auth: newRealm(t), Listen: "0.0.0.0:4222"}, "--tls-cert and --tls-key"},
 		"no realm":                   {server.Options{Auth: t.TempDir()}, "create it with `broker creds init`"},
 	} {
@@ -369,7 +368,7 @@ func TestStartsThatCanNotAsk(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatEveryUserCanReadAreRefused(t *testing.T) {
+func TestCredentialsFilesThatOthersCanReadAreRejected(t *testing.T) {
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Auth: dir})
 	file := credentials(t, dir, operator("b", ""))

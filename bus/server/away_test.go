@@ -10,8 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server"
 )
 
-// Clients hear that they are to leave before they are dropped, and what is in this
-// process hears nothing.
+// Connections in this process are neither asked to leave nor closed.
 func TestClientsAreAskedToLeaveAndThenDropped(t *testing.T) {
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	heard, dropped := make(chan *nats.Conn, 10), make(chan struct{})
@@ -38,15 +37,15 @@ func TestClientsAreAskedToLeaveAndThenDropped(t *testing.T) {
 	}
 	told, err := s.AskToLeave()
 	if err != nil || len(told) != 2 {
-		t.Fatalf("%d were told, %v", len(told), err)
+		t.Fatalf("%d were asked, %v", len(told), err)
 	}
 	if who := <-heard; who != polite {
-		t.Error("somebody else heard it")
+		t.Error("another client was asked")
 	}
 	polite.Close()
 	until(t, "it has left", func() bool { left, _ := s.AskToLeave(); return len(left) == 1 })
 	if n := s.Drop(told); n != 1 {
-		t.Errorf("%d were dropped", n)
+		t.Errorf("%d connections were closed", n)
 	}
 	<-dropped
 	if err := inside.FlushWithContext(within(t)); err != nil || len(heard) > 0 {

@@ -18,20 +18,20 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/certs"
 )
 
-// A Cluster says with which other servers one is one.
+// A Cluster configures a server of a cluster.
 type Cluster struct {
-	// Name is the cluster's, the same on all of its servers.
+	// Name is the name of the cluster, the same on all of its servers.
 	Name string
-	// Server is this one's name, unique in the cluster; empty: the one that the data
-	// directory has, or a new one.
+	// Server is the name of this server, unique in the cluster; empty: the one of the data
+	// directory, or a new one.
 	Server string
-	// Listen is the address for the other servers. One that other machines can reach
-	// takes TLS, and certificates of the authorities in CA.
+	// Listen is the address for the other servers. Beyond loopback it needs TLS and certificates
+	// of the authorities in CA.
 	Listen string
-	// Routes are the addresses at which the others listen, as HOST:PORT or URLs; this
-	// server's own may be among them.
+	// Routes are the addresses of the servers, as HOST:PORT or URLs; this server's own may be
+	// among them.
 	Routes []string
-	// Secret lets the others in who have it, too; empty: everybody who can connect.
+	// Secret is required from the other servers; empty: any server can join.
 	Secret string
 	// CA holds the authorities of the other servers' certificates; empty: those of
 	// [Options.TLS].
@@ -39,25 +39,25 @@ type Cluster struct {
 }
 
 const (
-	// suchRoute shows how addresses of servers are written.
+	// suchRoute is an example of a server's address.
 	suchRoute = "127.0.0.1:6222"
-	// routeUser is the name that servers give each other with the secret.
+	// routeUser is the user name of servers with the secret.
 	routeUser = "route"
-	// minSecret is how long a secret must be.
+	// minSecret is the least length of a secret.
 	minSecret = 16
-	// ldmGrace is how long clients may take to go elsewhere when the server stops,
-	// and ldmTime when the last of them is dropped.
+	// ldmGrace is how long clients may take to move when the server stops, and ldmTime the time
+	// until the last connection is closed.
 	ldmGrace = 3 * time.Second
 	ldmTime  = 5 * time.Second
-	// Servers leave the connection to one that does not answer this often in a row, after
-	// 3 to 4 s. Until then they hand it requests that others could answer; and when it can be
-	// reached again, what had been sent on an old connection comes only when it is sent again,
-	// for which systems wait about as long as nothing came through.
+	// A server closes the connection to another one after so many pings without an answer, after
+	// 3 to 4 s. Until then it routes requests there that others could answer. After a network cut
+	// data on an old connection arrives only when TCP retransmits it, which may take as long as
+	// the cut.
 	routePing  = time.Second
 	routePings = 3
 )
 
-// join makes the server one of a cluster.
+// join configures the server as part of a cluster.
 func (o *Options) join(opts *server.Options) error {
 	c := o.Cluster
 	if c == nil {
@@ -77,7 +77,7 @@ func (o *Options) join(opts *server.Options) error {
 		if len(c.Secret) < minSecret {
 			return fmt.Errorf("the secret of the cluster %s has %d characters; use at least %d", c.Name, len(c.Secret), minSecret)
 		}
-		// Servers keep no plain passwords, and long ones not at all.
+		// Servers do not accept plain passwords, nor long ones.
 		sum := sha256.Sum256([]byte(c.Secret))
 		password := hex.EncodeToString(sum[:])
 		if opts.Cluster.Password, err = hash(password); err != nil {
@@ -95,7 +95,7 @@ func (o *Options) join(opts *server.Options) error {
 	return nil
 }
 
-// routeAddress splits the address for the other servers.
+// routeAddress parses the address for the other servers.
 func (o *Options) routeAddress() (host string, port int, err error) {
 	c := o.Cluster
 	switch {
@@ -112,7 +112,8 @@ func (o *Options) routeAddress() (host string, port int, err error) {
 		return host, port, err
 	}
 	if c.Secret == "" && (o.authenticates() || !loopback(host)) {
-		// Another server speaks for everybody. Certificates are shown by agents and workers, too.
+		// A server can send messages in the name of any client. Certificates alone are not enough,
+		// because agents and workers have some, too.
 		return "", 0, fmt.Errorf("any machine that reaches %q could join the cluster %s as a server; write a secret into a file that only its servers can read, "+
 			"such as the output of 'openssl rand -hex 32', and name it with --cluster-secret", c.Listen, c.Name)
 	}
@@ -133,7 +134,7 @@ func (o *Options) routeCA() string {
 	return o.TLS.CA
 }
 
-// secureRoutes has servers show each other certificates, if there are any.
+// secureRoutes configures TLS between servers, if there are certificates.
 func (o *Options) secureRoutes(opts *server.ClusterOpts) error {
 	files := certs.Files{CA: o.routeCA(), Cert: o.TLS.Cert, Key: o.TLS.Key}
 	if !files.Shows() || files.CA == "" {
@@ -147,7 +148,7 @@ func (o *Options) secureRoutes(opts *server.ClusterOpts) error {
 	return nil
 }
 
-// routes are the hosts and ports of all servers that are named.
+// routes returns the addresses of all servers as HOST:PORT.
 func (c *Cluster) routes() ([]string, error) {
 	var all []string
 	for _, r := range c.Routes {
@@ -170,28 +171,27 @@ func (c *Cluster) routes() ([]string, error) {
 	return all, nil
 }
 
-// others are the routes but this server's own, as far as that can be told.
+// others returns the routes without this server's own, as far as it can be recognised.
 func (c *Cluster) others() []string {
-	all, _ := c.routes() // looked at before
+	all, _ := c.routes() // checked before
 	return slices.DeleteFunc(all, c.own)
 }
 
-// Size is how many servers the cluster has, by what is named of it.
+// Size returns the number of servers of the cluster, by its routes.
 func (c *Cluster) Size() int {
 	return len(c.others()) + 1
 }
 
-// How it is waited for a cluster.
+// The times of waiting for a cluster.
 const (
 	lookForLeader = 50 * time.Millisecond
 	sayEvery      = 3 * time.Second
 	dialRoute     = 500 * time.Millisecond
 )
 
-// Await returns when the server's cluster has a leader that this server follows, so
-// that things can be stored, and at least so many servers are there. Every few
-// seconds it says whom it waits for. A leaf waits for its hub; a server on its own has
-// nothing to wait for.
+// Await returns when the cluster has a leader, so that data can be stored, and at least so many servers
+// are connected. It calls say at intervals with what is missing. A leaf waits for its hub. A single
+// server does not wait.
 func (s *Server) Await(ctx context.Context, least int, say func(waiting string)) error {
 	there, missing := s.expected(least)
 	if there == nil {
@@ -214,8 +214,8 @@ func (s *Server) Await(ctx context.Context, least int, say func(waiting string))
 	return nil
 }
 
-// expected are whether those are there without whom the server can do nothing, and who
-// is missing; nil: it needs nobody.
+// expected returns a function that reports whether all that the server needs is connected, and one that
+// returns what is missing; nil: it needs nothing.
 func (s *Server) expected(least int) (there func() bool, missing func(context.Context) string) {
 	switch {
 	case s.IsLeaf():
@@ -227,13 +227,13 @@ func (s *Server) expected(least int) (there func() bool, missing func(context.Co
 		func(ctx context.Context) string { return s.missing(ctx, least) }
 }
 
-// led reports whether the servers agree on a leader, and this one is up to date.
+// led reports whether the servers have a leader, and this one is current.
 func (s *Server) led() bool {
 	info, err := s.nats.Jsz(nil)
 	return err == nil && info.Meta != nil && info.Meta.Leader != "" && s.nats.JetStreamIsCurrent()
 }
 
-// missing says whom a server waits for.
+// missing returns what the server waits for.
 func (s *Server) missing(ctx context.Context, least int) string {
 	others := s.cluster.others()
 	var absent []string
@@ -262,10 +262,10 @@ func answers(ctx context.Context, address string) bool {
 	return true
 }
 
-// Name is the server's name; that of one in a cluster is unique there.
+// Name returns the server's name, which is unique in a cluster.
 func (s *Server) Name() string { return s.nats.Name() }
 
-// Members is how many servers there are, by what is named of the cluster.
+// Members returns the number of servers, by the routes of the cluster.
 func (s *Server) Members() int {
 	if s.cluster == nil {
 		return 1
@@ -273,12 +273,11 @@ func (s *Server) Members() int {
 	return s.cluster.Size()
 }
 
-// Clustered reports whether the server is one of several.
+// Clustered reports whether the server is part of a cluster.
 func (s *Server) Clustered() bool { return s.cluster != nil }
 
-// Stores reports whether the server's own part of JetStream runs, whatever the
-// others do.
+// Stores reports whether this server's own JetStream runs.
 func (s *Server) Stores() bool { return s.nats.JetStreamEnabled() }
 
-// errAlone says that a server keeps to itself, or not, for good.
+// errAlone means that data cannot move between a single server and a cluster.
 var errAlone = errors.New("a single server and a cluster cannot take over each other's data")

@@ -194,7 +194,7 @@ func TestADirectoryIsOneServers(t *testing.T) {
 	wantError(t, err, "belongs to a single server")
 }
 
-func TestAClusterThatCanNotBeIsSaid(t *testing.T) {
+func TestInvalidClusterOptionsAreErrors(t *testing.T) {
 	for want, change := range map[string]func(*server.Options){
 		"use letters, digits":            func(o *server.Options) { o.Cluster.Name = "a b" },
 		"--cluster-listen":               func(o *server.Options) { o.Cluster.Listen = "" },

@@ -18,19 +18,18 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// accountEvents is where servers tell of clients that come to an account, and leave it.
+// accountEvents is the subject of events about clients that connect and disconnect.
 const accountEvents = "$SYS.ACCOUNT.*.*"
 
-// tooManyLogged is how often it is logged of some credentials that too many connect by them.
+// tooManyLogged is the interval of log lines about the same credentials.
 const tooManyLogged = time.Minute
 
-// BoundConnections sees to it, until ctx ends, that no more connect to this server by the
-// same credentials than their role may have at a time: NATS itself bounds only those of
-// a whole account. It returns when it watches. nc must be a connection to the system
-// account: see [Server.ConnectSystem]. Where nobody has to say who they are it does nothing.
+// BoundConnections limits, until ctx ends, the connections to this server with the same credentials to
+// the limit of their role, because NATS limits only accounts. It returns when it watches. nc must be a
+// connection to the system account: see [Server.ConnectSystem]. Without credentials it does nothing.
 //
-// Who comes too late is let in for the moment that it takes to hear of it, and sent away. So
-// are credentials of agents and hosts by which more is sent than a flood may be.
+// A connection above the limit is closed as soon as the server reports it. Credentials of agents and
+// hosts that send more than flood permits are refused for a while.
 func (s *Server) BoundConnections(ctx context.Context, nc *nats.Conn, log *slog.Logger, flood Flood) error {
 	if s.auth == nil {
 		return nil
@@ -59,7 +58,7 @@ func (s *Server) BoundConnections(ctx context.Context, nc *nats.Conn, log *slog.
 	return nil
 }
 
-// A client is the part of the server's event that tells who came or left.
+// A client is the part of a server's event that identifies the client.
 type client struct {
 	ID   uint64   `json:"id"`
 	JWT  string   `json:"jwt"`
@@ -67,32 +66,32 @@ type client struct {
 	Tags []string `json:"tags"`
 }
 
-// connections are those of one server, by who may have only so many.
+// connections are the connections of one server by credentials.
 type connections struct {
 	server *server.Server
 	auth   *auth
 	log    *slog.Logger
 	flood  Flood
-	// cause is when it is looked who sends how much; only watchFloods uses it.
+	// cause decides when the connections are checked; only watchFloods uses it.
 	cause floodCause
-	// ahead is how much more each user sent than it may lately; only watchFloods uses it.
+	// ahead is how much more than permitted each user has sent lately; only watchFloods uses it.
 	ahead map[string]sent
 
-	mu    sync.Mutex            // guards what follows
-	users map[string]*connected // by their keys
-	of    map[uint64]string     // whose each connection is
+	mu    sync.Mutex            // guards the following fields
+	users map[string]*connected // by public key
+	of    map[uint64]string     // the user of each connection
 }
 
-// connected are a user's connections.
+// connected are the connections of one user.
 type connected struct {
 	name, account       string // in the credentials
 	role                access.Role
 	ids                 map[uint64]struct{}
 	logged, loggedFlood time.Time
-	cutOff              time.Time // until when it may not connect
+	cutOff              time.Time // when the refusal of the user ends
 }
 
-// hear takes over what a server says.
+// hear handles an event of a server.
 func (b *connections) hear(m *nats.Msg) {
 	var e struct {
 		Server struct {
@@ -114,7 +113,7 @@ func (b *connections) hear(m *nats.Msg) {
 	}
 }
 
-// come counts a connection, and sends it away if there are too many.
+// come counts a connection, and closes it if there are too many.
 func (b *connections) come(c *client) {
 	role, most := bound(c.Tags)
 	if most == 0 || b.server.GetClient(c.ID) == nil {
@@ -137,7 +136,7 @@ func (b *connections) come(c *client) {
 	if len(u.ids) <= most {
 		return
 	}
-	for id := range u.ids { // it may not have been told of all that left
+	for id := range u.ids { // some disconnects may not have been reported
 		if b.server.GetClient(id) == nil {
 			b.forget(id)
 		}
@@ -145,7 +144,7 @@ func (b *connections) come(c *client) {
 	if len(u.ids) <= most {
 		return
 	}
-	_ = b.server.DisconnectClientByID(c.ID) // it may have gone meanwhile
+	_ = b.server.DisconnectClientByID(c.ID) // fails if it has closed by itself
 	if now := time.Now(); now.Sub(u.logged) >= tooManyLogged {
 		u.logged = now
 		b.log.Warn("too many connections use the same credentials, and the server closes the newest ones; find the program that opens them, or create credentials for each",
@@ -153,7 +152,7 @@ func (b *connections) come(c *client) {
 	}
 }
 
-// forget forgets a connection, and its user with the last of them. The lock is held.
+// forget removes a connection, and its user with the last one. The caller holds the lock.
 func (b *connections) forget(id uint64) {
 	key, known := b.of[id]
 	if !known {
@@ -167,7 +166,7 @@ func (b *connections) forget(id uint64) {
 	}
 }
 
-// bound is how many connections credentials with these tags may have; 0: any number.
+// bound returns the limit of connections of credentials with these tags; 0: no limit.
 func bound(tags []string) (role access.Role, most int) {
 	for _, tag := range tags {
 		if name, ok := strings.CutPrefix(tag, realm.RoleTag); ok {
@@ -178,8 +177,8 @@ func bound(tags []string) (role access.Role, most int) {
 	return "", 0
 }
 
-// userOf are the claims of a user. What else a client says of itself when it connects, also its
-// user's name, is of its own choice.
+// userOf returns the claims of a user. All other fields of a client's CONNECT, including its user name,
+// are not verified.
 func userOf(token string) (*jwt.UserClaims, error) {
 	claims, err := jwt.DecodeUserClaims(token)
 	if err != nil {

@@ -15,9 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
-// Credentials of one agent are for so many connections at a time, whatever those say of
-// themselves; nobody else's suffer from it.
-func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
+// The limit holds with any name of the connections, and does not affect other credentials.
+func TestTooManyConnectionsOfOneAgentAreClosed(t *testing.T) {
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", Auth: dir})
 	agent := func(name string) string {
@@ -37,13 +36,13 @@ func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
 		t.Helper()
 		nc, err := nats.Connect(s.ClientURL(), append(more, nats.UserCredentials(wild), nats.NoReconnect())...)
 		if err != nil {
-			return // it was sent away before it knew that it was let in
+			return // it was closed before it was ready
 		}
 		t.Cleanup(nc.Close)
 		until(t, "one too many is sent away", nc.IsClosed)
 	}
 	most := access.Agent.Connections()
-	early, stays := connect(wild) // before anybody watches
+	early, stays := connect(wild) // before the watch
 	sys, err := s.ConnectSystem(within(t), bus.Options{Name: "system"})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +57,7 @@ func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
 		connect(wild)
 	}
 	refused()
-	refused(nats.UserInfo("somebody else", ""))
+	refused(nats.UserInfo("another user", ""))
 	id, err := early.GetClientID()
 	if err != nil {
 		t.Fatal(err)
@@ -68,10 +67,10 @@ func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
 	until(t, "the server notices that one has left", func() bool { return !s.Has(id) })
 	_, again := connect(wild)
 	refused()
-	for name, gone := range map[string]chan struct{}{"another agent": other, "who came after one had left": again} {
+	for name, gone := range map[string]chan struct{}{"another agent": other, "one after another has left": again} {
 		select {
 		case <-gone:
-			t.Errorf("%s was sent away", name)
+			t.Errorf("%s was closed", name)
 		default:
 		}
 	}
@@ -80,7 +79,7 @@ func TestTooManyConnectionsOfOneAgentAreSentAway(t *testing.T) {
 	}
 }
 
-// lines are those of a log.
+// lines receives the lines of a log.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) {

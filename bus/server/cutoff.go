@@ -11,15 +11,15 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A cutOff is a user whose credentials this server refuses until then, as if they were revoked.
-// To close its connections alone would look to its clients like an outage, for which shims let
-// calls pass that no fail-closed hook guards.
+// A cutOff is a user whose credentials this server refuses until a time, as if they were revoked. Closing
+// the connections alone would look like an outage, in which shims allow calls that no fail-closed hook
+// guards.
 type cutOff struct {
 	account, user string
 	until         time.Time
 }
 
-// cut refuses a user of an account for so long, and closes the user's connections.
+// cut refuses a user of an account, and closes the user's connections.
 func (a *auth) cut(s *server.Server, c cutOff) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,7 +27,7 @@ func (a *auth) cut(s *server.Server, c cutOff) error {
 	return a.update(s, c.account)
 }
 
-// restore takes the credentials again whose time is over.
+// restore accepts credentials again whose refusal is over.
 func (a *auth) restore(s *server.Server, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +47,7 @@ func (a *auth) restore(s *server.Server, now time.Time) {
 	}
 }
 
-// update has the server know who of an account is refused. The lock is held.
+// update makes the server use the refused users of an account. The caller holds the lock.
 func (a *auth) update(s *server.Server, key string) error {
 	for i := range a.known.Tenants {
 		t := &a.known.Tenants[i]
@@ -69,7 +69,7 @@ func (a *auth) update(s *server.Server, key string) error {
 	return errors.New("the realm does not have this tenant")
 }
 
-// refuse adds to an account's claims who is cut off. The lock is held.
+// refuse adds the refused users to an account's claims. The caller holds the lock.
 func (a *auth) refuse(account string, claims *jwt.AccountClaims, now time.Time) {
 	for _, c := range a.cutOff {
 		if c.account == account && now.Before(c.until) {
@@ -78,5 +78,5 @@ func (a *auth) refuse(account string, claims *jwt.AccountClaims, now time.Time) 
 	}
 }
 
-// accountOf is the account of a user's claims.
+// accountOf returns the account of a user's claims.
 func accountOf(claims *jwt.UserClaims) string { return cmp.Or(claims.IssuerAccount, claims.Issuer) }

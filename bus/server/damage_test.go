@@ -18,15 +18,15 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server"
 )
 
-// A harm is done to the file of a message block, or beside it.
+// A harm damages the file of a message block, or a file beside it.
 type harm struct {
 	name string
 	do   func(path string) error
-	// loses says whether the stream lacks something then.
+	// loses: the stream then lacks messages.
 	loses bool
 }
 
-// harms are all that a test does to each block, and flips that hit every part of a record.
+// harms returns the damages for each block, with bit flips in each part of a record.
 func harms() []harm {
 	rewrite := func(change func([]byte) []byte) func(string) error {
 		return func(path string) error {
@@ -58,14 +58,13 @@ func harms() []harm {
 	}
 }
 
-// A server starts on nothing of which a part is damaged or missing, whether it was stopped
-// or killed, and changes nothing of it: it refuses the second time, too.
-func TestAServerStartsOnNothingThatIsDamaged(t *testing.T) {
+// The server was stopped or killed before. It must not change the store, so it refuses a second start, too.
+func TestAServerDoesNotStartOnADamagedStore(t *testing.T) {
 	bustest.PlainOnly(t, "all damages: each is found before anything runs beside the start")
 	t.Parallel()
 	dir := t.TempDir()
 	s := fill(t, dir)
-	killed := t.TempDir() // what a server leaves that is killed is what is there at that moment
+	killed := t.TempDir() // a copy of the files of a running server, as after a kill
 	waitForLasts(t, dir)
 	copyTree(t, dir, killed)
 	if err := s.Close(t.Context()); err != nil {
@@ -77,7 +76,7 @@ func TestAServerStartsOnNothingThatIsDamaged(t *testing.T) {
 			last := block == lastBlock(t, block)
 			for _, d := range harms() {
 				if how == "killed" && (strings.Contains(d.name, "index") || !last && (d.name == "removed" || d.name == "emptied")) {
-					continue // it has no index yet; and a block goes when all its messages were deleted
+					continue // it has no index yet, and a block without messages may be missing
 				}
 				t.Run(fmt.Sprintf("%s/%s/%s/%s", how, stream, filepath.Base(block), d.name), func(t *testing.T) {
 					t.Parallel()
@@ -102,8 +101,8 @@ func TestAServerStartsOnNothingThatIsDamaged(t *testing.T) {
 	}
 }
 
-// TestTheWayOutOfDamage is what the sentence says: all other streams stay.
-func TestTheWayOutOfDamage(t *testing.T) {
+// The error says how to continue without the damaged stream. All other streams stay.
+func TestTheErrorOfADamagedStoreSaysHowToContinue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := fill(t, dir).Close(t.Context()); err != nil {
@@ -132,15 +131,14 @@ func TestTheWayOutOfDamage(t *testing.T) {
 	_, err = server.Start(t.Context(), server.Options{Dir: dir})
 	wantError(t, err, lasts+" is damaged: ")
 	wantError(t, err, "or delete that file if all streams are intact")
-	if err := os.Remove(lasts); err != nil { // as in what an earlier release left
+	if err := os.Remove(lasts); err != nil { // as an earlier release left it
 		t.Fatal(err)
 	}
 	mustStart(t, dir)
 }
 
-// A record that was being written when the server was killed, or its disk was full, was
-// acknowledged to nobody.
-func TestHalfARecordIsNoDamage(t *testing.T) {
+// A record that was being written at a kill, or when the disk was full, was never acknowledged.
+func TestAnIncompleteLastRecordIsNoDamage(t *testing.T) {
 	bustest.PlainOnly(t, "all records that were cut: one start after the other")
 	t.Parallel()
 	dir := t.TempDir()
@@ -177,8 +175,8 @@ func TestHalfARecordIsNoDamage(t *testing.T) {
 	}
 }
 
-// JetStream that is started again on a running server refuses what was damaged meanwhile.
-func TestDamageIsNotMendedAway(t *testing.T) {
+// The files of a running server are damaged before JetStream is restarted.
+func TestJetStreamDoesNotRestartOnADamagedStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := fill(t, dir)
@@ -193,7 +191,7 @@ func TestDamageIsNotMendedAway(t *testing.T) {
 	}
 	wantError(t, s.Mend(), "KV_freezes is damaged: ")
 	if s.Stores() {
-		t.Error("JetStream runs on what is damaged")
+		t.Error("JetStream runs on a damaged store")
 	}
 	if err := os.WriteFile(block, whole, 0o600); err != nil {
 		t.Fatal(err)
@@ -206,7 +204,7 @@ func TestDamageIsNotMendedAway(t *testing.T) {
 	}
 }
 
-// A damaged server of a cluster says so, too: one that leads would have the others forget.
+// In a cluster a leader with a damaged store would make the others delete messages.
 func TestADamagedServerOfAClusterStartsEmpty(t *testing.T) {
 	t.Parallel()
 	routes := bustest.FreeAddresses(t, 3)

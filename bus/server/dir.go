@@ -17,20 +17,19 @@ import (
 )
 
 const (
-	// minRoom is the least free space a server starts with, newRoom that of one that keeps
-	// nothing yet: what a broker makes first has to fit, or it would stop halfway and name
-	// another size.
+	// minRoom is the least free space for a start, newRoom that for a server without data, whose
+	// first streams must fit.
 	minRoom = 64 << 20
 	newRoom = 240 << 20
-	// storeFolder is where the server's own store lies in the data directory.
+	// storeFolder is the folder of the server's store in the data directory.
 	storeFolder = "nats"
 )
 
-// A dirLock holds a data directory. The kernel lets go of it when the process
-// ends, however it ends, so nobody needs to remove a stale one.
+// A dirLock locks a data directory. The kernel releases the lock at any end of the process, so it is never
+// stale.
 type dirLock struct{ file *os.File }
 
-// lockDir makes dir if needed and takes it for this process.
+// lockDir creates dir if needed and locks it for this process.
 func lockDir(dir string) (*dirLock, error) {
 	if dir == "" {
 		return nil, errors.New("the embedded NATS server needs a data directory; name one with --data")
@@ -58,16 +57,15 @@ func lockDir(dir string) (*dirLock, error) {
 	return l, nil
 }
 
-// checkFolders refuses data that other users of the machine can replace: a realm of theirs
-// would let them in, and a store of theirs has their hooks. Storage drivers of Kubernetes make
-// volumes with such modes, which a container without root cannot change: of a mounted volume
-// the log warns.
+// checkFolders rejects data that other users of the machine can replace, because a forged realm would
+// admit them, and a forged store has their hooks. Kubernetes may mount volumes with such modes, which a
+// container without root cannot change, so a mounted volume is only logged.
 func (o *Options) checkFolders() error {
 	if o.Dir == "" {
-		return nil // lockDir refuses that
+		return nil // lockDir returns the error
 	}
-	// Some file systems, such as network shares, give every new folder to another user or to
-	// every user. The first start must find that, and not a restart when there is data.
+	// Some file systems, such as network shares, give new folders to another user or to all users. The
+	// first start must find that, and not a later one with data.
 	_ = os.MkdirAll(o.Dir, 0o700) // lockDir reports the error
 	store := filepath.Join(o.Dir, storeFolder)
 	for _, dir := range []string{o.Dir, store, filepath.Join(store, server.JetStreamStoreDir), o.Auth} {
@@ -77,7 +75,7 @@ func (o *Options) checkFolders() error {
 		err := chown.GuardedFolder(dir)
 		_, unreadable := errors.AsType[*fs.PathError](err)
 		switch {
-		case err == nil || unreadable: // what uses the folder says what is wrong
+		case err == nil || unreadable: // the code that uses the folder returns the error
 		case chown.MountPoint(o.Dir), chown.MountPoint(dir):
 			orSilent(o.Logger).Warn("the data directory is a volume, and other users may replace what is in it", "error", err)
 		default:
@@ -87,7 +85,7 @@ func (o *Options) checkFolders() error {
 	return nil
 }
 
-// sign writes who holds the lock, for people.
+// sign writes the process id into the lock, for people.
 func (l *dirLock) sign() error {
 	if err := l.file.Truncate(0); err != nil {
 		return err
@@ -96,7 +94,7 @@ func (l *dirLock) sign() error {
 	return err
 }
 
-// release lets go of the directory; a second time it does nothing.
+// release releases the lock; a second call does nothing.
 func (l *dirLock) release() error {
 	if err := l.file.Close(); !errors.Is(err, os.ErrClosed) {
 		return err
@@ -104,9 +102,8 @@ func (l *dirLock) release() error {
 	return nil
 }
 
-// checkRoom returns how many bytes the store under dir may hold: what is free,
-// less a rest so that the disk is never filled, and what it already holds. At least so
-// many have to be free.
+// checkRoom returns how many bytes the store under dir may have: its present size and the free space,
+// without a reserve that keeps the disk from filling up. Less free space than least is an error.
 func checkRoom(dir string, least int64) (int64, error) {
 	free, err := freeSpace(dir)
 	if err != nil {
@@ -123,7 +120,7 @@ func checkRoom(dir string, least int64) (int64, error) {
 	return free - free/20 + used, nil
 }
 
-// freeSpace is how many bytes the disk of a folder has left for this user.
+// freeSpace returns how many bytes of the disk of a folder are free for this user.
 func freeSpace(dir string) (int64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
@@ -132,8 +129,8 @@ func freeSpace(dir string) (int64, error) {
 	return int64(disk.Bavail) * int64(disk.Bsize), nil //nolint:unconvert // Bsize has another type on other systems
 }
 
-// leastRoom is how much has to be free for such a server to start. A leaf keeps nothing,
-// and whoever bounds the store knows what is to be in it.
+// leastRoom returns the free space that a start needs. A leaf stores nothing, and with MaxStore the
+// caller knows how much it needs.
 func (o *Options) leastRoom() int64 {
 	_, err := os.Stat(filepath.Join(o.Dir, storeFolder))
 	keeps := o.Leaf == nil || len(o.Leaf.Remotes) == 0
@@ -143,8 +140,8 @@ func (o *Options) leastRoom() int64 {
 	return minRoom
 }
 
-// sizeOf is how many bytes the files below dir take. A server that has just ended may still
-// delete streams there: what goes meanwhile takes none.
+// sizeOf returns the size of all files below dir. It ignores files that are deleted at the same time, as
+// a server that has just ended may do.
 func sizeOf(dir string) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {

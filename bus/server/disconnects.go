@@ -12,10 +12,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// disconnects is where servers tell of clients that left an account.
+// disconnects returns the subject of events about clients that left an account.
 func disconnects(account string) string { return "$SYS.ACCOUNT." + account + ".DISCONNECT" }
 
-// clientLeft is the part of the server's event that tells who left.
+// clientLeft is the part of the server's event that identifies the client.
 type clientLeft struct {
 	Client struct {
 		Name string   `json:"name"`
@@ -25,29 +25,25 @@ type clientLeft struct {
 	Reason string `json:"reason"`
 }
 
-// serverStops is the reason of clients that are sent away by a server that stops:
-// they live, and go to another one.
+// serverStops is the reason for clients of a server that stops. They are alive and move to another one.
 const serverStops = "Server Shutdown"
 
-// Left is a client that a server lost.
+// Left is a client that disconnected.
 type Left struct {
-	// Name is what it called itself.
+	// Name is the name of its connection.
 	Name string
-	// Pools are those that its credentials are for; none: all of them, or nobody has
-	// to say who they are.
+	// Pools are the pools of its credentials; none: all pools, or clients need no credentials.
 	Pools []string
 }
 
-// WatchDisconnects calls gone with every client that a server of the
-// cluster loses while it goes on itself, a few milliseconds after it did, until ctx ends. It returns when it
-// watches. nc must be a connection to the system account: see
-// [Server.ConnectSystem]. gone is called from one goroutine.
+// WatchDisconnects calls gone for each client that a running server of the cluster loses, within a few
+// milliseconds, until ctx ends. It returns when it watches. nc must be a connection to the system
+// account: see [Server.ConnectSystem]. gone is called from one goroutine.
 //
-// Anybody may give a connection any name. Where everybody has to say who they are,
-// only clients of the server's tenant are told of, and only those whose
-// credentials are a worker's or a broker's: an agent's that goes by a worker's name
-// takes nobody down. Nor does a worker's take down any of another pool: whoever acts on
-// the name has to keep to [Left.Pools].
+// Any client may choose any connection name. With credentials, only clients of the server's tenant with
+// credentials of a worker or a broker are reported, so that an agent with the name of a worker cannot
+// make the worker look dead. The caller must apply a name only to [Left.Pools], so that a worker cannot
+// do that to one of another pool.
 func (s *Server) WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(Left)) error {
 	subject := disconnects("*")
 	if s.auth != nil {
@@ -71,9 +67,9 @@ func (s *Server) WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(
 	return nil
 }
 
-// whoLeft returns the client that an event tells of, and whether it is to be told of:
-// not if it had no name, was no client, the event cannot be read, or, where everybody
-// has to say who they are, it had no say about any worker.
+// whoLeft returns the client of an event, and whether to report it. It is false for clients without a
+// name, other kinds of connections, events that cannot be decoded, and with credentials for clients
+// that are neither workers nor brokers.
 func whoLeft(data []byte, asked bool) (left Left, ok bool) {
 	var e clientLeft
 	if err := schema.Unmarshal(data, &e); err != nil || e.Client.Kind != "Client" || e.Client.Name == "" || e.Reason == serverStops {
@@ -86,12 +82,11 @@ func whoLeft(data []byte, asked bool) (left Left, ok bool) {
 	return left, ok
 }
 
-// speaksFor returns the pools of whose workers a client with these tags may tell by
-// leaving, and whether there are any; none named: all pools.
+// speaksFor returns the pools for whose workers a disconnect of a client with these tags counts, and
+// whether there are any; none named: all pools.
 //
-// A worker's credentials from before claims named the pools may tell of none: which they
-// are for is not known. That such a worker is dead is noticed by its beats that
-// fail to come, or when it is asked.
+// Old credentials of workers do not name their pools, so they count for none. The death of such a worker
+// is noticed by its missing heartbeats, or by a request without an answer.
 func speaksFor(tags []string) (pools []string, any bool) {
 	if slices.Contains(tags, realm.RoleTag+string(access.Broker)) {
 		return nil, true

@@ -10,28 +10,29 @@ import (
 )
 
 const (
-	// floodLook is how often it is looked how much is sent.
+	// floodLook is the interval of checks.
 	floodLook = 500 * time.Millisecond
-	// floodAway is for how long credentials are refused by which too much was sent.
+	// floodAway is how long credentials that sent too much are refused.
 	floodAway = 10 * time.Second
-	// floodBytes is how many bytes a second an agent's credentials may send, and floodBurst how
-	// many at once beyond that: a long conversation is handed in at once.
+	// floodBytes is how many bytes per second an agent's credentials may send, and floodBurst how
+	// many more at once, because a long conversation is sent at once.
 	floodBytes, floodBurst = 64 << 20, 128 << 20
-	// hostShare is how many times that a host's credentials may send, for all of its agents.
+	// hostShare is the factor of these limits for a host's credentials.
 	hostShare = 2
 )
 
-// A Flood is how much one agent's credentials may send to a server. More than a broker reads
-// would have the server cut off the broker, so that it stops the sender first.
+// A Flood limits how much one agent's credentials may send to a server. With more than the broker can
+// read, the server would disconnect the broker, so it stops the sender first.
 type Flood struct {
-	// Messages is how many a second, and 64 MiB with them; a host's may send twice as much.
-	// 0: any number.
+	// Messages is the limit of messages per second, together with 64 MiB per second; both are
+	// doubled for a host. 0: no limit.
 	Messages int
-	// Sent hears the name in credentials that sent more; nil: nothing does. It must not block.
+	// Sent is called with the name of credentials that exceeded the limit; nil: no call. It must
+	// not block.
 	Sent func(name string)
 }
 
-// floodShare is how many times what an agent may send a role may; 0: any number.
+// floodShare returns the factor of the limits for a role; 0: no limit.
 func floodShare(role access.Role) int64 {
 	switch role {
 	case access.Agent:
@@ -42,49 +43,49 @@ func floodShare(role access.Role) int64 {
 	return 0
 }
 
-// sent is what a connection, a user, or all of a server, has sent.
+// sent is how much a connection, a user or all clients of a server have sent.
 type sent struct{ messages, bytes int64 }
 
 func (s sent) minus(o sent) sent  { return sent{s.messages - o.messages, s.bytes - o.bytes} }
 func (s sent) plus(o sent) sent   { return sent{s.messages + o.messages, s.bytes + o.bytes} }
 func (s sent) times(n int64) sent { return sent{s.messages * n, s.bytes * n} }
 
-// above reports whether more was sent than o, of either.
+// above reports whether s exceeds o in messages or bytes.
 func (s sent) above(o sent) bool { return s.messages > o.messages || s.bytes > o.bytes }
 
-// most is what may be sent in so long.
+// most returns the limit for a period.
 func (f *Flood) most(in time.Duration) sent {
 	return sent{int64(float64(f.Messages) * in.Seconds()), int64(floodBytes * in.Seconds())}
 }
 
-// A floodCause says when to look at each connection. That costs some microseconds for each of
-// them, and in a large fleet much is sent at all times.
+// A floodCause decides when to check each connection. A check costs some microseconds per connection, and
+// in a large fleet the total is always high.
 type floodCause struct {
-	// calm is how much was sent in all when it was looked last, and by no credentials too much.
+	// calm is the total of the last check that found no flood.
 	calm sent
-	// since is how many times it was not looked since then.
+	// since is the number of skipped checks since then.
 	since int
 }
 
-// floodAgain is after how many times it is looked again, although no more is sent than before.
+// floodAgain is how many checks are skipped at most while the total does not rise.
 const floodAgain = 20
 
-// looks reports whether to look, where so much was sent in all, and most by one agent at most.
+// looks reports whether to check, given the total and the limit of one agent.
 func (f *floodCause) looks(all, most sent) bool {
 	f.since++
 	f.calm = sent{min(f.calm.messages, all.messages), min(f.calm.bytes, all.bytes)}
 	return (sent{all.messages / 2, all.bytes}).above(most) && (f.since > floodAgain || all.minus(f.calm).above(most))
 }
 
-// none notes that no credentials sent too much, where so much was sent in all.
+// none records that a check found no flood at this total.
 func (f *floodCause) none(all sent) { f.calm, f.since = all, 0 }
 
-// watchFloods refuses those that send too much, until ctx ends.
+// watchFloods refuses credentials that send too much, until ctx ends.
 func (b *connections) watchFloods(ctx context.Context) {
 	tick := time.NewTicker(floodLook)
 	defer tick.Stop()
 	var all sent
-	var before map[uint64]sent // of each connection, at the last look; nil: there was none
+	var before map[uint64]sent // of each connection at the last check; nil: none
 	last := time.Now()
 	for {
 		select {
@@ -111,8 +112,8 @@ func (b *connections) watchFloods(ctx context.Context) {
 	}
 }
 
-// look returns what each connection has sent, and refuses credentials that are too far ahead of
-// the most that they may have sent since before.
+// look returns how much each connection has sent, and refuses credentials that exceeded the limit by too
+// much since the last check.
 func (b *connections) look(before map[uint64]sent, most sent) map[uint64]sent {
 	list, err := b.server.Connz(&server.ConnzOptions{Limit: mostConnections})
 	if err != nil {
@@ -145,7 +146,7 @@ func (b *connections) look(before map[uint64]sent, most sent) map[uint64]sent {
 	return now
 }
 
-// cutOff refuses a user's credentials for a while. The lock is held.
+// cutOff refuses a user's credentials for a while. The caller holds the lock.
 func (b *connections) cutOff(key string, s sent) {
 	now, u := time.Now(), b.users[key]
 	u.cutOff = now.Add(floodAway)
@@ -155,7 +156,7 @@ func (b *connections) cutOff(key string, s sent) {
 	err := b.auth.cut(b.server, cutOff{u.account, key, u.cutOff})
 	if err != nil {
 		for id := range u.ids {
-			_ = b.server.DisconnectClientByID(id) // it may have gone meanwhile
+			_ = b.server.DisconnectClientByID(id) // fails if it has closed by itself
 		}
 	}
 	if err != nil || now.Sub(u.loggedFlood) >= tooManyLogged {

@@ -63,7 +63,7 @@ func TestCredentialsThatFloodAServerAreRefused(t *testing.T) {
 // floodMessages is how many messages a second an agent may send.
 const floodMessages = 1000
 
-// flooded is a server that refuses who sends too much.
+// flooded is a server with limits on sent messages.
 type flooded struct {
 	t      *testing.T
 	server *server.Server

@@ -15,39 +15,37 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The servers of a cluster have a folder each that says who may use the fabric, so that
-// any of them can be started alone. Each tells the others in the system account, where
-// nobody else is, by a sum what it knows; whoever knows something else asks it for all,
-// and puts that together with his own (realm.Take).
+// Each server of a cluster has its own copy of the realm, so that any of them can be started alone. Each
+// publishes a digest of its copy in the system account. A server with another digest requests the whole
+// copy and merges it into its own (realm.Take).
 const (
 	realmSums = "hookfabric.realm.sum"
-	realmOf   = "hookfabric.realm.of." // and the server's id
-	// tellEvery is how often each server tells its sum: one that was cut off may let
-	// somebody in who was revoked for that much longer after it is back.
+	realmOf   = "hookfabric.realm.of." // followed by the server's id
+	// tellEvery is the interval of digests. A server that was cut off may accept revoked
+	// credentials that much longer after it is back.
 	tellEvery = time.Second
-	// pullTime is how long another server's realm may take to come.
+	// pullTime bounds a request for another server's realm.
 	pullTime = 5 * time.Second
 )
 
-// A sum is what a server tells the others of its realm.
+// A sum is a server's message with the digest of its realm.
 type sum struct {
 	Server string `json:"server"`
 	Sum    string `json:"sum"`
 }
 
-// A gossip puts together what the servers of a cluster know of who may use the fabric.
-// A nil one does nothing: the server is on its own.
+// A gossip merges the realms of the servers of a cluster. A nil one does nothing, for a single server.
 type gossip struct {
 	dir, server string
 	nc          *nats.Conn
 	log         *slog.Logger
-	news        chan struct{}          // something was taken
-	mine        atomic.Pointer[string] // the sum of what this server goes by
-	// known is whose sum was told last, and told when: of tell alone.
+	news        chan struct{}          // signals a merged change
+	mine        atomic.Pointer[string] // the digest of this server's realm
+	// known is the realm of the last digest, published at told; only tell uses both.
 	known *realm.Realm
 	told  time.Time
-	// taken are the last sums of the others that were looked at, each with this server's
-	// own then, said is what went wrong last: of the goroutine that hears sums alone.
+	// taken are the last digests of other servers, each with this server's own at that time.
+	// said is the last error. Only the goroutine that receives digests uses both.
 	taken map[string][2]string
 	said  string
 }
@@ -76,7 +74,7 @@ func (g *gossip) end() {
 	}
 }
 
-// heard is when something was taken from another server.
+// heard returns a channel that signals a merged change.
 func (g *gossip) heard() <-chan struct{} {
 	if g == nil {
 		return nil
@@ -84,7 +82,7 @@ func (g *gossip) heard() <-chan struct{} {
 	return g.news
 }
 
-// tell tells the others what this server goes by, if that is new or was told a while ago.
+// tell publishes the digest if it is new, or was published a while ago.
 func (g *gossip) tell(known *realm.Realm) {
 	if g == nil {
 		return
@@ -105,7 +103,7 @@ func (g *gossip) tell(known *realm.Realm) {
 	}
 }
 
-// give answers another server that asks for all that is known here.
+// give answers a request of another server for this server's realm.
 func (g *gossip) give(m *nats.Msg) {
 	r, err := realm.Read(g.dir)
 	var data []byte
@@ -123,7 +121,7 @@ func (g *gossip) give(m *nats.Msg) {
 	}
 }
 
-// hear takes over what another server knows, if it is something else.
+// hear merges the realm of another server if its digest differs.
 func (g *gossip) hear(ctx context.Context, m *nats.Msg) {
 	var s sum
 	mine := *g.mine.Load()
@@ -146,12 +144,12 @@ func (g *gossip) hear(ctx context.Context, m *nats.Msg) {
 		g.log.Info("merged the realm of another server of the cluster", "server", s.Server)
 		select {
 		case g.news <- struct{}{}:
-		default: // it is going to be looked at
+		default: // a signal is pending
 		}
 	}
 }
 
-// take asks another server for all that it knows, and adds that to the folder.
+// take requests another server's realm and merges it into the folder.
 func (g *gossip) take(ctx context.Context, server string) (news bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pullTime)
 	defer cancel()

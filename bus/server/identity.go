@@ -12,22 +12,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// identityFile has, in a data directory, which server of which cluster it is of.
+// identityFile holds the names of the server and the cluster in a data directory.
 const identityFile = "server.json"
 
-// aloneName is the name of a server that is in no cluster.
+// aloneName is the name of a server without a cluster.
 const aloneName = "hookfabric"
 
-// An identity is who a server is for the others of its cluster, as long as its
-// data directory lives.
+// An identity is a server's name in its cluster. It belongs to the data directory.
 type identity struct {
 	Name    string `json:"name"`
 	Cluster string `json:"cluster"`
 }
 
-// identify returns the server's name. A directory that was of a server on its own,
-// or of another cluster, is refused: its streams would be taken for leftovers and
-// deleted.
+// identify returns the server's name. It rejects a directory of a single server, or of another cluster,
+// because the cluster would delete its streams.
 func (o *Options) identify() (string, error) {
 	known, err := o.readIdentity()
 	switch {
@@ -66,7 +64,7 @@ func (o *Options) readIdentity() (known identity, err error) {
 	return known, nil
 }
 
-// newIdentity makes one, for a directory that has been nobody's.
+// newIdentity makes the identity of a new directory.
 func (o *Options) newIdentity() (string, error) {
 	if streams, _ := os.ReadDir(filepath.Join(o.Dir, "nats", "jetstream")); len(streams) > 0 {
 		return "", fmt.Errorf("the data directory %s belongs to a single server; start the cluster's servers with new directories, "+

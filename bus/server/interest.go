@@ -1,7 +1,7 @@
 package server
 
-// Interest reports whether anybody of the tenant listens on subject, so that what nobody
-// hears need not be said.
+// Interest reports whether the tenant has a subscription to subject. Without one a message need not be
+// published.
 func (s *Server) Interest(subject string) bool {
 	return s.account.SubscriptionInterest(subject)
 }

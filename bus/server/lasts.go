@@ -22,28 +22,27 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
-// lastsFile says, in an account's folder, how far each of its streams reached: a line has
-// the stream's name and its last sequence. Lines of people's choice can be deleted. After
-// the server stopped, a line also has the state of the server's index and each block with
-// its size.
+// lastsFile has the last sequences of an account's streams, in the account's folder: a line per stream with
+// its name and sequence. After a stop of the server a line also has the state of the server's index and the
+// size of each block. An operator may delete lines.
 const lastsFile = "lasts"
 
-// notedEvery is how often that is written, if it changed.
+// notedEvery is the interval at which changes are written.
 const notedEvery = time.Second
 
-// A last is how far a stream reached, of which everything is on disk.
+// A last is the sequence up to which a stream is on disk.
 type last struct {
 	sequence uint64
-	// index and files are what the server left on disk when it stopped; nil: it still runs,
-	// or was killed.
+	// index and files are the files that the server left when it stopped; nil: it runs, or was
+	// killed.
 	index string
 	files map[string]int64
 }
 
-// lasts are those of an account, by stream.
+// lasts are the last sequences of an account, by stream.
 type lasts map[string]last
 
-// readLasts reads the file in an account's folder; nil: there is none, as before this was written.
+// readLasts reads the file in an account's folder; nil: there is no file, as in earlier releases.
 func readLasts(account string) (lasts, error) {
 	path := filepath.Join(account, lastsFile)
 	data, err := os.ReadFile(path)
@@ -97,7 +96,7 @@ func (all lasts) String() string {
 	return b.String()
 }
 
-// running is what counts of it as soon as a server changes blocks.
+// running returns the lasts without the files, which are outdated as soon as a server runs.
 func (all lasts) running() lasts {
 	now := make(lasts, len(all))
 	for name, l := range all {
@@ -106,26 +105,26 @@ func (all lasts) running() lasts {
 	return now
 }
 
-// A notary writes down how far the streams of a server reached. What it writes is true
-// whenever the process is killed, or the disk loses what was not synced.
-type notary struct {
+// A sequenceLog stores the last sequences of a server's streams. The stored sequences are on disk, also if
+// the process is killed or the disk loses writes that were not synced.
+type sequenceLog struct {
 	nats  *server.Server
 	dir   string // the data directory
-	store string // where the accounts' folders are
+	store string // the folder of the accounts
 	sync  time.Duration
 	log   *slog.Logger
 
-	mu      sync.Mutex // guards what follows, and is held while JetStream starts again
+	mu      sync.Mutex // guards the following fields, and is held while JetStream restarts
 	written map[string]string
-	// accounts are those that were last written to have streams.
+	// accounts are the accounts with streams in the last file.
 	accounts []string
 	said     string
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 }
 
-// begin has it write until it is closed.
-func (n *notary) begin() {
+// begin writes at intervals until close.
+func (n *sequenceLog) begin() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	n.done.Go(func() {
@@ -140,7 +139,7 @@ func (n *notary) begin() {
 			}
 			n.mu.Lock()
 			now := n.look()
-			if n.sync > 0 { // what was there two intervals ago is on disk by now
+			if n.sync > 0 { // the state of two intervals ago is synced by now
 				now, before = before, now
 			}
 			n.say(n.write(now))
@@ -149,9 +148,9 @@ func (n *notary) begin() {
 	})
 }
 
-// look asks the server how far its streams reach, by account; nil: it does not know now. One
-// that could not write counts what it failed to write.
-func (n *notary) look() map[string]lasts {
+// look returns the last sequences of the server's streams by account; nil: unknown. A server that could not
+// write counts messages that it failed to write.
+func (n *sequenceLog) look() map[string]lasts {
 	info, err := n.nats.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Config: true, Limit: math.MaxInt})
 	if err != nil || info.Disabled || broken(n.nats) != nil {
 		return nil
@@ -169,15 +168,15 @@ func (n *notary) look() map[string]lasts {
 	return all
 }
 
-// write writes what is not on disk yet.
-func (n *notary) write(all map[string]lasts) error {
+// write writes the changes.
+func (n *sequenceLog) write(all map[string]lasts) error {
 	for account, of := range all {
 		text, dir := of.String(), filepath.Join(n.store, account)
 		if text == n.written[account] {
 			continue
 		}
 		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-			continue // nothing was stored yet
+			continue // nothing is stored yet
 		}
 		if err := realm.WriteFile(filepath.Join(dir, lastsFile), []byte(text)); err != nil {
 			return err
@@ -187,8 +186,8 @@ func (n *notary) write(all map[string]lasts) error {
 	return n.writeAccounts(all)
 }
 
-// say logs what keeps it from writing, once. What was written before stays true.
-func (n *notary) say(err error) {
+// say logs an error once. The file stays valid.
+func (n *sequenceLog) say(err error) {
 	said := ""
 	if err != nil {
 		said = err.Error()
@@ -199,9 +198,8 @@ func (n *notary) say(err error) {
 	n.said = said
 }
 
-// close ends it, before the server stops, and returns how far all streams reach. A nil one
-// does nothing.
-func (n *notary) close() map[string]lasts {
+// close ends the writes before the server stops, and returns the last sequences. A nil one does nothing.
+func (n *sequenceLog) close() map[string]lasts {
 	if n == nil {
 		return nil
 	}
@@ -210,8 +208,8 @@ func (n *notary) close() map[string]lasts {
 	return n.look()
 }
 
-// leave writes down, when the server has stopped, which blocks it left.
-func (n *notary) leave(all map[string]lasts) {
+// leave stores the files that a stopped server left.
+func (n *sequenceLog) leave(all map[string]lasts) {
 	if len(all) == 0 {
 		return
 	}

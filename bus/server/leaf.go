@@ -13,36 +13,35 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/certs"
 )
 
-// A Leaf says which servers of other sites join this one, or which it joins. One that
-// joins others keeps nothing itself: what is stored is stored there, and what is
-// asked here and nobody answers here is asked there.
+// A Leaf configures leaf nodes: which servers may join this one, or which hub it joins. A server that joins
+// a hub stores nothing. Its storage is that of the hub, and so are services that it does not have.
 type Leaf struct {
-	// Listen is where servers of other sites connect; empty: they cannot. An address
-	// that other machines can reach takes credentials and TLS.
+	// Listen is the address for leaf nodes of other sites; empty: none may join. Beyond loopback it
+	// needs credentials and TLS.
 	Listen string
-	// Remotes are the addresses at which the servers of the hub listen for this one, of
-	// which it connects to one; none: it is no leaf.
+	// Remotes are the addresses of the hub's servers, of which it connects to one; empty: it is no
+	// leaf.
 	Remotes []string
-	// Creds is a file with the credentials for that; empty: the hub asks for none.
+	// Creds is a file with the credentials for the hub; empty: the hub requires none.
 	Creds string
-	// CA holds the authorities of the hub's certificate, which it then must show;
-	// empty: those that the system trusts.
+	// CA holds the authorities of the hub's certificate, and makes TLS mandatory; empty: the
+	// system's authorities.
 	CA string
 }
 
-// globalAccount is where a server puts clients that do not say who they are.
+// globalAccount is the account of clients without credentials.
 const globalAccount = "$G"
 
-// suchLeaf shows how addresses for leaves are written.
+// suchLeaf is an example of an address for leaf nodes.
 const suchLeaf = "127.0.0.1:7422"
 
-// branch has the server take leaves, or be one.
+// branch configures the server for leaf nodes, or as one.
 func (o *Options) branch(opts *server.Options) (err error) {
 	l := o.Leaf
 	if l == nil || l.Listen == "" && len(l.Remotes) == 0 {
 		return nil
 	}
-	// Requests to JetStream pass from leaves to the hub, as all others do.
+	// Requests to JetStream pass from leaf nodes to the hub, as all others do.
 	opts.JsAccDefaultDomain = map[string]string{globalAccount: ""}
 	if l.Listen != "" {
 		if err := o.takeLeaves(&opts.LeafNode); err != nil {
@@ -71,11 +70,11 @@ func (o *Options) branch(opts *server.Options) (err error) {
 		hub.TLS, hub.TLSTimeout = true, tlsTimeout.Seconds()
 	}
 	opts.LeafNode.Remotes = []*server.RemoteLeafOpts{hub}
-	opts.JetStream = false // the hub's is used
+	opts.JetStream = false // that of the hub is used
 	return nil
 }
 
-// takeLeaves has the server listen for leaves.
+// takeLeaves makes the server accept leaf nodes.
 func (o *Options) takeLeaves(opts *server.LeafNodeOpts) (err error) {
 	if opts.Host, opts.Port, err = splitAddress(o.Leaf.Listen, suchLeaf); err != nil {
 		return err
@@ -93,7 +92,7 @@ func (o *Options) takeLeaves(opts *server.LeafNodeOpts) (err error) {
 	return nil
 }
 
-// remote is the address of a hub.
+// remote parses the address of a hub.
 func (l *Leaf) remote(text string) (*url.URL, error) {
 	scheme, host, ok := strings.Cut(strings.TrimSpace(text), "://")
 	if !ok {
@@ -111,17 +110,16 @@ func (l *Leaf) remote(text string) (*url.URL, error) {
 	return &url.URL{Scheme: scheme, Host: host}, nil
 }
 
-// leafName is the name of a server that keeps nothing, so that nobody has to know it
-// again.
+// leafName returns a random name for a server that stores nothing.
 func leafName() string { return "leaf-" + strings.ToLower(rand.Text()[:12]) }
 
-// IsLeaf reports whether the server keeps nothing itself, but is a part of a hub.
+// IsLeaf reports whether the server is a leaf node of a hub.
 func (s *Server) IsLeaf() bool { return s.leaf != nil && len(s.leaf.Remotes) > 0 }
 
-// joined reports whether the hub is there.
+// joined reports whether the hub is connected.
 func (s *Server) joined() bool { return s.nats.NumLeafNodes() > 0 }
 
-// noHub says what a leaf waits for.
+// noHub returns what a leaf waits for.
 func (s *Server) noHub(ctx context.Context) string {
 	var there []string
 	for _, r := range s.leaf.Remotes {

@@ -50,11 +50,11 @@ func TestALeafIsAPartOfItsHub(t *testing.T) {
 	}
 }
 
-func TestALeafSaysWhyItWaits(t *testing.T) {
-	nobody := bustest.FreeAddresses(t, 1)[0]
+func TestALeafReportsWhyItWaits(t *testing.T) {
+	unused := bustest.FreeAddresses(t, 1)[0]
 	other := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	for remote, want := range map[string]string{
-		nobody:            "no server answers; start a broker with --leaf-listen there",
+		unused:            "no server answers; start a broker with --leaf-listen there",
 		other.ClientURL(): "refuses this one",
 	} {
 		leaf := bustest.StartWith(t, server.Options{Leaf: &server.Leaf{Remotes: []string{remote}}})

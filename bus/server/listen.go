@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// clientAddress splits the address for clients. One that other machines can reach
-// takes credentials and TLS. An empty one is nowhere.
+// clientAddress parses the address for clients. Beyond loopback it needs credentials and TLS. Empty means no
+// listener.
 func (o *Options) clientAddress() (host string, port int, err error) {
 	if o.Listen == "" {
 		return "", 0, nil
@@ -24,14 +24,14 @@ func (o *Options) clientAddress() (host string, port int, err error) {
 	return "", 0, o.unsafe(o.Listen, "127.0.0.1:4222")
 }
 
-// unsafe says what it takes to listen where other machines can reach it.
+// unsafe returns the error for an address beyond loopback without credentials or TLS.
 func (o *Options) unsafe(address, such string) error {
 	return fmt.Errorf("%q is not a loopback address, so it needs credentials and TLS: "+
 		"require credentials with `broker creds init --data %s`, and name the server's certificate with --tls-cert and --tls-key; "+
 		"or use a loopback address such as %s", address, o.Dir, such)
 }
 
-// addresses are all that the server listens on.
+// addresses returns all addresses of the server's listeners.
 func (o *Options) addresses() (all []string) {
 	if o.Listen != "" {
 		all = append(all, o.Listen)
@@ -45,7 +45,7 @@ func (o *Options) addresses() (all []string) {
 	return all
 }
 
-// splitAddress splits an address; another one shows how it is written.
+// splitAddress parses an address; such is an example for the error.
 func splitAddress(s, such string) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(s)
 	if err != nil {
@@ -69,8 +69,7 @@ func loopback(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// checkFree finds out whether addr can be listened on, because the server's
-// own report of it is no error but a line in its log.
+// checkFree checks whether addr can be listened on, because the server only logs that it cannot.
 func checkFree(ctx context.Context, addr string) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", addr)

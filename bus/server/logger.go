@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// A logger hands what the server says on to slog, and keeps the first fault
-// that the server calls fatal: that is how it says that it did not start.
+// A logger passes the server's log to slog. It keeps the first fatal error, by which the server reports that
+// it did not start.
 type logger struct {
 	log *slog.Logger
 
@@ -26,7 +26,7 @@ func newLogger(log *slog.Logger) *logger {
 
 func line(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }
 
-// Noticef is only for who looks closely: the broker says itself where it listens.
+// Noticef logs at debug level, because the broker itself logs where it listens.
 func (l *logger) Noticef(format string, v ...any) { l.log.Debug(line(format, v)) }
 
 func (l *logger) Warnf(format string, v ...any)  { l.log.Warn(line(format, v)) }

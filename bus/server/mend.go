@@ -10,42 +10,40 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Mend starts JetStream anew on what is on disk. The server does not get over a
-// disk that was full by itself: a stream that could not write once refuses to
-// for good, or all of JetStream is switched off. Where there is no room yet, the
-// error says so and nothing is done.
+// Mend restarts JetStream on its files. The server does not recover from a full disk by itself: a stream
+// with a failed write rejects all further ones, or JetStream is switched off. Without enough free space Mend
+// does nothing and returns an error.
 func (s *Server) Mend() error {
 	if _, err := checkRoom(s.dir, minRoom); err != nil {
 		return err
 	}
-	if n := s.notary; n != nil {
+	if n := s.sequences; n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 	}
 	if err := s.nats.ShutdownJetStream(); err != nil {
 		return fmt.Errorf("stopping JetStream on %s: %w", s.dir, err)
 	}
-	if n := s.notary; n != nil {
+	if n := s.sequences; n != nil {
 		if err := s.checkStored(context.Background(), n.store); err != nil {
 			return err
 		}
 	}
-	cfg := s.jetStream // the server writes into what it is given
+	cfg := s.jetStream // the server changes its argument
 	if err := s.nats.EnableJetStream(&cfg); err != nil {
 		return fmt.Errorf("starting JetStream on %s again: %w", s.dir, err)
 	}
 	return nil
 }
 
-// Broken is what the server knows that keeps it from storing; nil: nothing. It does not
-// say so to whoever writes: to them it is as silent as one that has much to do.
+// Broken returns the error that keeps the server from storing; nil: none. Clients only see that writes get no
+// answer.
 func (s *Server) Broken() error { return broken(s.nats) }
 
-// leastForWrites is how much has to be free for the server to store what comes: one of the
-// largest messages.
+// leastForWrites is the free space that the server needs for one of the largest messages.
 const leastForWrites = schema.MaxPayload
 
-// Unstorable is why the server takes no writes, and what to do; nil: it takes them.
+// Unstorable returns why the server takes no writes, and what to do; nil: it takes them.
 func (s *Server) Unstorable() error {
 	free, err := freeSpace(s.dir)
 	if err != nil {

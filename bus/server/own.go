@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// lookUpIn bounds how long the addresses of a name are looked up.
+// lookUpIn bounds the lookup of a name.
 const lookUpIn = time.Second
 
-// own reports whether a route leads to this server, as far as that can be told: by
-// the address that it listens on, by an address of this machine, or by its name.
+// own reports whether a route leads to this server, by its listen address, an address of this machine, or its
+// name.
 func (c *Cluster) own(route string) bool {
 	if route == c.Listen {
 		return true
@@ -32,7 +32,7 @@ func (c *Cluster) own(route string) bool {
 		return slices.ContainsFunc(lookUp(host), func(a netip.Addr) bool { return slices.Contains(listens, a) })
 	}
 	if name, err := os.Hostname(); err == nil && strings.HasPrefix(host+".", name+".") {
-		return true // its address may not be known yet, as where the broker must be ready first
+		return true // its address may be unknown before the broker is ready
 	}
 	here, err := net.InterfaceAddrs()
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Cluster) own(route string) bool {
 	})
 }
 
-// lookUp are the addresses of a host; none: nobody knows it, or not soon.
+// lookUp returns the addresses of a host; none: the name is unknown, or the lookup takes too long.
 func lookUp(host string) (all []netip.Addr) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip.Unmap()}

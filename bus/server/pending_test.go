@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Eight agents send the largest message at one moment, and whoever reads them, in this process
-// as a broker does or from elsewhere as a worker, gets all and is not cut off.
+// Eight agents send the largest message at one moment. Its reader, in this process as a broker or on the network as a
+// worker, must get all of them and stay connected.
 func TestABurstOfLargeMessagesArrives(t *testing.T) {
 	const senders = 8
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
@@ -68,7 +68,7 @@ func TestABurstOfLargeMessagesArrives(t *testing.T) {
 			select {
 			case <-arrived:
 			case <-lost:
-				t.Error("whoever read was cut off")
+				t.Error("the reader was disconnected")
 			case <-time.After(time.Minute):
 				t.Error("some messages did not arrive")
 			}

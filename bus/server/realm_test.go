@@ -13,8 +13,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
-// TestARealmThatCanNotBeReadIsTold until it can again, and what was known counts meanwhile.
-func TestARealmThatCanNotBeReadIsTold(t *testing.T) {
+// Until the realm is readable again, the old permissions apply.
+func TestAnUnreadableRealmIsReported(t *testing.T) {
 	dir := newRealm(t)
 	file := filepath.Join(dir, "realm.json")
 	s := bustest.StartWith(t, server.Options{Auth: dir})
@@ -46,8 +46,7 @@ func TestARealmThatCanNotBeReadIsTold(t *testing.T) {
 	}
 }
 
-// TestNobodyHasToReadARealmThatIsNone where nobody has to say who they are.
-func TestNobodyHasToReadARealmThatIsNone(t *testing.T) {
+func TestAServerWithoutCredentialsHasNoUnreadableRealm(t *testing.T) {
 	if bustest.Start(t).RealmUnreadable() {
 		t.Error("there is no realm, and it cannot be read")
 	}
@@ -87,7 +86,7 @@ func unreadable(t *testing.T, when string, s *server.Server, want bool) {
 	}
 }
 
-// letIn waits until somebody is let in by credentials.
+// letIn waits until the server accepts credentials.
 func letIn(t *testing.T, s *server.Server, creds string) {
 	t.Helper()
 	for ctx := within(t); ; { // the server looks twice a second

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// The limits of a server whose options do not say.
+// The default limits of a server.
 const (
 	DefaultMaxMemory = 256 << 20
 	DefaultMaxStore  = 10 << 30
@@ -26,11 +26,11 @@ const (
 
 const (
 	startTimeout = 30 * time.Second
-	// maxPending is what may wait for one connection before it is cut off: as many of the
-	// largest messages as may come at one moment for a broker, which reads the events of all
-	// agents. At half of that six of them cut it off, at a quarter four.
+	// maxPending bounds the unsent data of one connection before the server closes it. A broker
+	// that reads the events of all agents may get several of the largest messages at one moment.
+	// With half of this limit six of them closed its connection, with a quarter four.
 	maxPending = 8 * schema.MaxPayload
-	// writeDeadline is how long who reads nothing may have that wait for him.
+	// writeDeadline bounds a write to a client that does not read.
 	writeDeadline = 10 * time.Second
 	pingEvery     = 15 * time.Second
 
@@ -38,38 +38,33 @@ const (
 	systemUser    = "system"
 )
 
-// Options say where a server keeps its data and whom it listens to.
+// Options configure a server.
 type Options struct {
-	// Dir is the server's own data directory; it is made if it is not there.
+	// Dir is the server's data directory; it is created if it is missing.
 	Dir string
-	// Listen is an address such as 127.0.0.1:4222, with port 0 for any free one;
-	// empty listens to nobody outside this process. One that other machines can
-	// reach takes credentials and TLS.
+	// Listen is an address such as 127.0.0.1:4222, with port 0 for any free one; empty: only this
+	// process can connect. Beyond loopback it needs credentials and TLS.
 	Listen string
-	// TLS is the certificate that is shown to clients, and the authorities of those
-	// that they must show; none: clients speak without TLS.
+	// TLS is the server's certificate, and the authorities for certificates that clients must
+	// have; empty: no TLS.
 	TLS certs.Files
-	// Cluster has the server be one of several that keep everything together; nil: it
-	// is on its own.
+	// Cluster configures a cluster; nil: a single server.
 	Cluster *Cluster
-	// Leaf has the server take leaves, or be one; nil: neither.
+	// Leaf configures leaf nodes; nil: none.
 	Leaf *Leaf
-	// MaxMemory bounds the streams in memory; 0 is [DefaultMaxMemory].
+	// MaxMemory limits the streams in memory; 0: [DefaultMaxMemory].
 	MaxMemory int64
-	// MaxStore bounds the streams on disk; 0 is [DefaultMaxStore]. It is
-	// lowered to what the disk can hold.
+	// MaxStore limits the streams on disk; 0: [DefaultMaxStore]. It is lowered to the space of
+	// the disk.
 	MaxStore int64
-	// Auth is the folder of a realm (bus/server/realm): everybody has to say who
-	// they are, and may do what their credentials are for. Empty: nobody has to, and
-	// everybody may do all.
+	// Auth is the folder of a realm (bus/server/realm), whose credentials clients need and whose
+	// permissions apply. Empty: clients need no credentials and may do everything.
 	Auth string
-	// Tenant is whose connections [Server.Connect] makes; empty: the default one's. It
-	// needs Auth.
+	// Tenant is the tenant of [Server.Connect]; empty: the default one. It needs Auth.
 	Tenant string
-	// SyncInterval is how often written data is forced onto the disk; 0 is
-	// always, before it is acknowledged.
+	// SyncInterval is the interval of syncs to disk; 0: before each acknowledgement.
 	SyncInterval time.Duration
-	// Logger hears what the server says; nil is silence.
+	// Logger gets the server's log; nil: no log.
 	Logger *slog.Logger
 }
 
@@ -78,21 +73,19 @@ type Server struct {
 	nats *server.Server
 	dir  string
 	lock *dirLock
-	// jetStream is how JetStream is started again.
+	// jetStream is the configuration for a restart of JetStream.
 	jetStream server.JetStreamConfig
 	password  string
 	listens   bool
-	cluster   *Cluster // nil: the server is on its own
-	leaf      *Leaf    // nil: it neither takes leaves nor is one
-	notary    *notary  // nil: nothing is stored here
-	auth      *auth    // nil: nobody has to say who they are
-	// account is where Connect connects to.
+	cluster   *Cluster     // nil: a single server
+	leaf      *Leaf        // nil: no leaf nodes
+	sequences *sequenceLog // nil: a leaf, which stores nothing
+	auth      *auth        // nil: clients need no credentials
+	// account is the account of Connect.
 	account *server.Account
 }
 
-// Start runs a server and returns when it is ready. What is wrong with the
-// directory or the address is said in a sentence. Until ctx ends it waits for
-// a large store to be read.
+// Start runs a server and returns when it is ready. It waits until ctx ends for a large store to be read.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	host, port, err := o.clientAddress()
 	if err != nil {
@@ -145,7 +138,7 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 		if err := s.checkStored(ctx, store); err != nil {
 			return nil, fmt.Errorf("the embedded NATS server on %s did not start: %w", o.Dir, err)
 		}
-		s.notary = &notary{dir: o.Dir, store: store, sync: o.SyncInterval, log: orSilent(o.Logger), written: make(map[string]string)}
+		s.sequences = &sequenceLog{dir: o.Dir, store: store, sync: o.SyncInterval, log: orSilent(o.Logger), written: make(map[string]string)}
 	}
 	if s.auth != nil {
 		s.auth.demand(opts)
@@ -191,9 +184,9 @@ func (s *Server) run(ctx context.Context, o Options) error {
 	if err == nil {
 		err = s.open()
 	}
-	if err == nil && s.notary != nil {
-		s.notary.nats = s.nats
-		s.notary.begin()
+	if err == nil && s.sequences != nil {
+		s.sequences.nats = s.nats
+		s.sequences.begin()
 	}
 	if err != nil {
 		s.shutdown()
@@ -203,7 +196,7 @@ func (s *Server) run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// open finds the account that this process connects to.
+// open loads the account of Connect.
 func (s *Server) open() (err error) {
 	if s.auth == nil {
 		s.account = s.nats.GlobalAccount()
@@ -230,8 +223,8 @@ func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
 		JetStreamMaxMemory: orDefault(o.MaxMemory, DefaultMaxMemory),
 		JetStreamMaxStore:  min(orDefault(o.MaxStore, DefaultMaxStore), room),
 		SyncAlways:         o.SyncInterval == 0, SyncInterval: o.SyncInterval,
-		// With no account but the system's, the server itself puts clients that
-		// bring no credentials into its default account.
+		// With only the system account configured, the server puts clients without credentials into
+		// its default account.
 		Accounts: []*server.Account{sys}, SystemAccount: systemAccount,
 		Users: []*server.User{{Username: systemUser, Password: system, Account: sys}},
 	}, nil
@@ -251,28 +244,28 @@ func orDefault(v, def int64) int64 {
 	return v
 }
 
-// hash makes the server keep no plain password. The cheapest cost will do: the
-// passwords are random and live no longer than the process.
+// hash hashes a password for the server. The lowest cost suffices, because the passwords are random and
+// live only as long as the process.
 func hash(password string) (string, error) {
 	b, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	return string(b), err
 }
 
-// InProcessConn makes a Server what [bus.Options] take as a server in this process.
+// InProcessConn implements the in-process server of [bus.Options].
 func (s *Server) InProcessConn() (net.Conn, error) { return s.nats.InProcessConn() }
 
-// Connect connects in process, as an ordinary client that may do everything in its
-// tenant, unless the options say who it is. Their URL is not used.
+// Connect connects in process. Without credentials in the options the client may do everything in its
+// tenant. The URL of the options is ignored.
 func (s *Server) Connect(ctx context.Context, o bus.Options) (*nats.Conn, error) {
-	o.InProcess, o.Within = s, bus.DialLimit // there is no other server to go to, however much this one has to do
+	o.InProcess, o.Within = s, bus.DialLimit // a busy server is the only one, so wait for it
 	if s.auth != nil {
 		o = as(o, s.auth.user)
 	}
 	return bus.Connect(ctx, o)
 }
 
-// ConnectSystem connects in process to the system account, where the server
-// tells of its clients' lives. Nobody outside this process can.
+// ConnectSystem connects in process to the system account, in which the server publishes events about
+// clients. Other processes cannot connect to it.
 func (s *Server) ConnectSystem(ctx context.Context, o bus.Options) (*nats.Conn, error) {
 	o.InProcess = s
 	if s.auth != nil {
@@ -283,7 +276,7 @@ func (s *Server) ConnectSystem(ctx context.Context, o bus.Options) (*nats.Conn, 
 	return bus.Connect(ctx, o)
 }
 
-// Room is how much the streams of its tenant may hold on disk.
+// Room returns how many bytes the streams of its tenant may have on disk.
 func (s *Server) Room() int64 {
 	if s.auth != nil && s.auth.tenant.Limits.Disk > 0 {
 		return min(s.jetStream.MaxStore, s.auth.tenant.Limits.Disk)
@@ -291,8 +284,7 @@ func (s *Server) Room() int64 {
 	return s.jetStream.MaxStore
 }
 
-// ClientURL is where clients outside this process connect; empty if it does
-// not listen.
+// ClientURL returns the address for clients outside this process; empty: it does not listen.
 func (s *Server) ClientURL() string {
 	if !s.listens {
 		return ""
@@ -300,7 +292,7 @@ func (s *Server) ClientURL() string {
 	return s.nats.ClientURL()
 }
 
-// shutdown stops what runs.
+// shutdown stops the server and what runs beside it.
 func (s *Server) shutdown() {
 	if s.auth != nil {
 		s.auth.end()
@@ -309,29 +301,28 @@ func (s *Server) shutdown() {
 	s.nats.WaitForShutdown()
 }
 
-// hush ends what this server tells the others of its realm: a connection of its own
-// must not look for another server while this one stops.
-func (s *Server) hush() {
+// endGossip stops the exchange of realms, so that its connection does not look for another server while this
+// one stops.
+func (s *Server) endGossip() {
 	if s.auth != nil {
 		s.auth.gossip.end()
 	}
 }
 
-// Close stops the server, waits until everything is on disk and releases the
-// data directory. When ctx ends first, the directory stays locked until the
-// process ends. One of a cluster first hands over what it leads, and has its clients
-// go to the others.
+// Close stops the server, waits until all data is on disk and releases the data directory. If ctx ends first,
+// the directory stays locked until the process ends. In a cluster the server first hands over the leadership
+// of its streams, and makes its clients move to other servers.
 func (s *Server) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		left := s.notary.close()
+		reached := s.sequences.close()
 		if s.cluster != nil {
-			s.hush()
+			s.endGossip()
 			s.nats.LameDuckShutdown()
 		}
 		s.shutdown()
-		s.notary.leave(left)
+		s.sequences.leave(reached)
 	}()
 	select {
 	case <-done:

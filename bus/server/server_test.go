@@ -51,7 +51,7 @@ func TestAServerInABubbleServesItsProcess(t *testing.T) {
 	})
 }
 
-func TestStreamsAreBoundedAndThere(t *testing.T) {
+func TestStreamsAreBoundedAndExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.StartWith(t, server.Options{MaxMemory: 1 << 20, MaxStore: 8 << 20})
 		js, err := jetstream.New(bustest.Connect(t, s, "js"))
@@ -123,20 +123,20 @@ func TestTheEventIsTheServers(t *testing.T) {
 	}
 }
 
-// TestTheTagsSayWhoMayBeMissed where everybody has to say who they are.
-func TestTheTagsSayWhoMayBeMissed(t *testing.T) {
+// TestTheTagsDecideWhichDisconnectsCount where everybody has to say who they are.
+func TestTheTagsDecideWhichDisconnectsCount(t *testing.T) {
 	for name, c := range map[string]struct {
 		tags  []string
 		told  bool
 		pools []string
 	}{
-		"a worker, in its pools":                 {[]string{"role:worker", "pool:a", "poolx:42"}, true, []string{"a", "B"}},
-		"a worker of all pools, in all":          {[]string{"role:worker", "pool:*"}, true, nil},
-		"a worker whose pools are not known":     {[]string{"role:worker"}, false, nil},
-		"a worker whose pools cannot be read":    {[]string{"role:worker", "poolx:?"}, false, nil},
-		"a broker, in all":                       {[]string{"role:broker"}, true, nil},
-		"an agent whose tags name a pool":        {[]string{"role:agent", "pool:a"}, false, nil},
-		"somebody of whom nothing else is known": {nil, false, nil},
+		"a worker, in its pools":              {[]string{"role:worker", "pool:a", "poolx:42"}, true, []string{"a", "B"}},
+		"a worker of all pools, in all":       {[]string{"role:worker", "pool:*"}, true, nil},
+		"a worker whose pools are not known":  {[]string{"role:worker"}, false, nil},
+		"a worker whose pools cannot be read": {[]string{"role:worker", "poolx:?"}, false, nil},
+		"a broker, in all":                    {[]string{"role:broker"}, true, nil},
+		"an agent whose tags name a pool":     {[]string{"role:agent", "pool:a"}, false, nil},
+		"a client without tags":               {nil, false, nil},
 	} {
 		data, err := json.Marshal(natsserver.DisconnectEventMsg{Client: natsserver.ClientInfo{Name: "w", Kind: "Client", Tags: c.tags}})
 		if err != nil {
@@ -246,7 +246,7 @@ func TestARefusedServerLeavesTheDirectoryFree(t *testing.T) {
 	bustest.StartWith(t, server.Options{Dir: dir})
 }
 
-func TestAStoreThatCanNotBeMadeIsSaid(t *testing.T) {
+func TestAStoreThatCannotBeMadeIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "nats"), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func TestAServerLeavesAnotherThatIsSilent(t *testing.T) {
 	if _, err := there.Subscribe("there", func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it is known who listens there", func() bool { return servers[0].Interest("there") })
+	until(t, "the subscription is known", func() bool { return servers[0].Interest("there") })
 	wire.Hold()
 	defer wire.Resume()
 	began := time.Now()

@@ -13,13 +13,12 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
-// accountsFile lists, in a data directory, the accounts of which the server's store has
-// streams, one in each line. It lies outside the store, so that a store that was removed as
-// a whole differs from one that never was.
+// accountsFile lists the accounts with streams, one per line, in the data directory. It is outside the store,
+// so that a store that was deleted differs from a new one.
 const accountsFile = "accounts"
 
-// checkStored refuses a store of which something is missing or damaged. In a cluster a store
-// may be missing as a whole: the other servers have everything.
+// checkStored rejects a store with missing or damaged parts. In a cluster the whole store may be missing,
+// because the other servers have copies.
 func (s *Server) checkStored(ctx context.Context, store string) error {
 	if s.cluster == nil {
 		if err := checkAccounts(s.dir, store); err != nil {
@@ -29,7 +28,7 @@ func (s *Server) checkStored(ctx context.Context, store string) error {
 	return s.remedied(checkStore(ctx, store))
 }
 
-// checkAccounts refuses a store that lacks an account that had streams.
+// checkAccounts rejects a store that lacks an account with streams.
 func checkAccounts(dir, store string) error {
 	accounts, err := readAccounts(dir)
 	if err != nil {
@@ -49,8 +48,8 @@ func checkAccounts(dir, store string) error {
 	return nil
 }
 
-// hasStreams reports whether an account's folder has streams, or the note of what they were,
-// from which [checkAccount] finds out which of them are missing.
+// hasStreams reports whether an account's folder has streams, or the file with their last sequences, with
+// which [checkAccount] finds missing streams.
 func hasStreams(account string) (bool, error) {
 	noted, err := readLasts(account)
 	if err != nil || noted != nil {
@@ -63,8 +62,7 @@ func hasStreams(account string) (bool, error) {
 	return len(streams) > 0, err
 }
 
-// readAccounts returns the accounts that had streams; none: the directory is new, or of an
-// earlier release.
+// readAccounts returns the accounts that had streams; none: the directory is new, or of an earlier release.
 func readAccounts(dir string) ([]string, error) {
 	data, err := os.ReadFile(filepath.Join(dir, accountsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -73,9 +71,9 @@ func readAccounts(dir string) ([]string, error) {
 	return strings.Fields(string(data)), nil
 }
 
-// writeAccounts adds the accounts that have streams, and removes those that have none any
-// more. It leaves those alone of which the server knows nothing.
-func (n *notary) writeAccounts(all map[string]lasts) error {
+// writeAccounts adds the accounts that have streams, and removes those that no longer have any. It keeps
+// accounts that the server does not know.
+func (n *sequenceLog) writeAccounts(all map[string]lasts) error {
 	if all == nil {
 		return nil
 	}

@@ -10,9 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server"
 )
 
-// TestAServerDoesNotStartEmptyWhereItStored: everything below the store, or all of it, was
-// removed, and what is left beside it is the same as before a first start.
-func TestAServerDoesNotStartEmptyWhereItStored(t *testing.T) {
+// The store was deleted, or emptied, and the rest of the directory is that of a first start.
+func TestAServerDoesNotStartIfItsStoreWasDeleted(t *testing.T) {
 	t.Parallel()
 	left := t.TempDir()
 	s := fill(t, left)
@@ -53,9 +52,8 @@ func TestAServerDoesNotStartEmptyWhereItStored(t *testing.T) {
 	}
 }
 
-// TestAFirstStartNeedsNoStore: a realm that was made before a first start is no sign that
-// something was stored, and a tenant that takes over what was stored before is none that it
-// was lost.
+// A realm that was made before the first start does not mean that a store was lost, and neither does a tenant that
+// gets the streams from before the realm.
 func TestAFirstStartNeedsNoStore(t *testing.T) {
 	t.Parallel()
 	auth := newRealm(t)

@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// tlsTimeout is how long a handshake may take among servers.
+	// tlsTimeout bounds a TLS handshake between servers.
 	tlsTimeout = 5 * time.Second
-	// greetTime is how long it may take until a client has said who it is, the handshake
-	// included: where very many come back at once it takes as long as they wait at most.
+	// greetTime bounds the handshake with a client, including its credentials. When very many
+	// clients return at once it takes as long as they wait at most.
 	greetTime = bus.DialLimit
 )
 
-// secure has the server show its certificate to clients, and look at theirs. What
-// connects in this process passes no network and shows none.
+// secure configures TLS for clients. Connections in this process do not use it.
 func (o *Options) secure(opts *server.Options) error {
 	if o.TLS.Empty() {
 		return nil

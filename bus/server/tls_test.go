@@ -44,7 +44,7 @@ func TestClientsAndServerSpeakTLS(t *testing.T) {
 	bustest.Connect(t, s, "in this process") // needs no certificate
 }
 
-func TestWhyTLSFailsIsSaid(t *testing.T) {
+func TestErrorsOfTLSSayWhatToDo(t *testing.T) {
 	ours, theirs := certstest.New(t, "ours"), certstest.New(t, "theirs")
 	plain := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	good := ours.Issue(t, "server")
@@ -60,7 +60,7 @@ func TestWhyTLSFailsIsSaid(t *testing.T) {
 		files certs.Files
 		want  string
 	}{
-		"an authority that nobody named":     {trusting.URL, certs.Files{}, "name that authority's certificate with --tls-ca"},
+		"an unnamed authority":               {trusting.URL, certs.Files{}, "name that authority's certificate with --tls-ca"},
 		"another authority":                  {trusting.URL, certs.Files{CA: theirs.File}, "name that authority's certificate with --tls-ca"},
 		"a client that wants no TLS":         {strings.Replace(trusting.URL, "tls:", "nats:", 1), certs.Files{}, "--tls-ca"},
 		"a server without TLS":               {plain.ClientURL(), certs.Files{CA: ours.File}, "the server does not use TLS"},
@@ -88,8 +88,8 @@ func TestWhyTLSFailsIsSaid(t *testing.T) {
 	nc.Close()
 }
 
-// A renewed certificate is shown to who comes next, and nobody is dropped for it.
-func TestACertificateIsRenewedUnderWay(t *testing.T) {
+// New connections get a renewed certificate, and open connections stay.
+func TestACertificateIsRenewedWhileTheServerRuns(t *testing.T) {
 	ca := certstest.New(t, "ours")
 	files := ca.Issue(t, "server")
 	_, o := secured(t, files, ca.File)
@@ -128,7 +128,7 @@ func TestACertificateIsRenewedUnderWay(t *testing.T) {
 	}
 }
 
-func TestAServerWithoutACertificateDemandsNone(t *testing.T) {
+func TestAServerWithoutACertificateRequiresNone(t *testing.T) {
 	ca := certstest.New(t, "ours")
 	_, err := server.Start(t.Context(), server.Options{Dir: t.TempDir(), Listen: "127.0.0.1:0", TLS: certs.Files{CA: ca.File}})
 	wantError(t, err, "--tls-cert")

@@ -16,11 +16,10 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
-// checkStore refuses a store of which something is missing or damaged, before a server
-// mends it in its own way: it cuts a block off at the first record that it cannot read,
-// and goes on without a block that is gone. What was frozen would be thawed in silence, and
-// in a cluster the others take what is left for all there is, if this server leads them.
-// A record that was being written when the server was killed is no damage.
+// checkStore rejects a store with missing or damaged parts before a server repairs it in its own way. The server
+// truncates a block at the first unreadable record, and continues without a missing block. Freezes would be
+// silently lifted, and in a cluster the other servers may take the rest for everything. A record that was
+// being written when the server was killed is no damage.
 func checkStore(ctx context.Context, store string) error {
 	accounts, err := os.ReadDir(store)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -48,7 +47,7 @@ func checkAccount(ctx context.Context, account string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if strings.HasPrefix(e.Name(), ".") { // it was being deleted
+		if strings.HasPrefix(e.Name(), ".") { // it is being deleted
 			continue
 		}
 		l, known := noted[e.Name()]
@@ -65,11 +64,11 @@ func checkAccount(ctx context.Context, account string) error {
 	if noted == nil {
 		return nil
 	}
-	// From here on blocks may change.
+	// The server may change blocks from now on.
 	return realm.WriteFile(filepath.Join(account, lastsFile), []byte(noted.running().String()))
 }
 
-// check compares a stream's folder with what was noted of it, if anything is known.
+// check compares a stream's folder with its last sequence, if that is known.
 func (l last) check(dir string, known bool) error {
 	if blocks.Purging(dir) {
 		return nil
@@ -78,7 +77,7 @@ func (l last) check(dir string, known bool) error {
 	if err != nil {
 		return err
 	}
-	// Whether it is as the server left it when it stopped; another release may have run since.
+	// left: the files are as the server left them. Another release may have run since.
 	left := l.files != nil && l.index == "-"+on.Index
 	switch b := on.Bad; {
 	case b != nil && (left || b.After < l.sequence || !known && !b.Tail):
@@ -103,14 +102,14 @@ func (l last) sameFiles(dir string, on map[string]int64) error {
 	return nil
 }
 
-// A damage is a stream's folder of which something cannot be read, or is gone.
+// A damage is a stream's folder with missing or unreadable parts.
 type damage struct{ dir, what string }
 
 func damaged(dir, what string, args ...any) error { return &damage{dir, fmt.Sprintf(what, args...)} }
 
 func (d *damage) Error() string { return d.dir + " is damaged: " + d.what }
 
-// remedied is err with what people can do about a damage.
+// remedied adds to err what to do about a damage.
 func (s *Server) remedied(err error) error {
 	d, ok := errors.AsType[*damage](err)
 	switch {
@@ -123,10 +122,9 @@ func (s *Server) remedied(err error) error {
 		err, filepath.Base(d.dir), filepath.Join(filepath.Dir(filepath.Dir(d.dir)), lastsFile))
 }
 
-// whole reports a stream that is on disk and was not taken up, because what is written
-// about it there is damaged. The server says so in its log and goes on without, and whoever
-// needs the stream would make it anew: what was frozen, or waited for an agent, would be
-// gone in silence. In a cluster the others bring it back, and a leaf has none.
+// whole returns an error for a stream on disk that the server did not load, because its metadata is damaged. The
+// server only logs that, and a process that needs the stream would create an empty one, without its freezes or
+// messages. In a cluster the other servers have copies, and a leaf has no streams.
 func (s *Server) whole() error {
 	if s.cluster != nil || s.IsLeaf() {
 		return nil
@@ -146,10 +144,10 @@ func (s *Server) whole() error {
 			taken[st.Name] = true
 		}
 		for _, e := range kept {
-			if taken[e.Name()] || strings.HasPrefix(e.Name(), ".") { // that is one being deleted
+			if taken[e.Name()] || strings.HasPrefix(e.Name(), ".") { // loaded, or being deleted
 				continue
 			}
-			// One that was being made when the server was killed holds nothing yet.
+			// A stream that was being created when the server was killed is empty.
 			dir := filepath.Join(folder, e.Name())
 			if size, err := sizeOf(filepath.Join(dir, "msgs")); err == nil && size > 0 {
 				return damaged(dir, "its metadata cannot be read")

@@ -13,9 +13,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server"
 )
 
-// What is damaged on disk is not made anew as if it had never been there: somebody has to
-// say that it may be gone.
-func TestDamagedStreamsAreSaid(t *testing.T) {
+// A damaged stream must not be replaced with an empty one unless an operator permits it.
+func TestDamagedStreamsAreReported(t *testing.T) {
 	dir := t.TempDir()
 	start := func() (*server.Server, error) { return server.Start(t.Context(), server.Options{Dir: dir}) }
 	s, err := start()
@@ -85,7 +84,7 @@ func TestDamagedStreamsAreSaid(t *testing.T) {
 }
 
 // A server that keeps nothing yet wants room for all that a broker makes first.
-func TestTheRoomThatAServerBeginsWith(t *testing.T) {
+func TestTheLeastFreeSpaceForAStart(t *testing.T) {
 	fresh, used := t.TempDir(), t.TempDir()
 	if err := os.Mkdir(filepath.Join(used, "nats"), 0o700); err != nil {
 		t.Fatal(err)
@@ -94,11 +93,11 @@ func TestTheRoomThatAServerBeginsWith(t *testing.T) {
 		o    server.Options
 		want int64
 	}{
-		"one that is new":                 {server.Options{Dir: fresh}, 240 << 20},
-		"one that was there":              {server.Options{Dir: used}, 64 << 20},
-		"one whose store somebody bounds": {server.Options{Dir: fresh, MaxStore: 1 << 20}, 64 << 20},
-		"a leaf":                          {server.Options{Dir: fresh, Leaf: &server.Leaf{Remotes: []string{"tls://hub:7422"}}}, 64 << 20},
-		"a hub":                           {server.Options{Dir: fresh, Leaf: &server.Leaf{Listen: "127.0.0.1:0"}}, 240 << 20},
+		"one that is new":               {server.Options{Dir: fresh}, 240 << 20},
+		"one that was there":            {server.Options{Dir: used}, 64 << 20},
+		"one with a limit of its store": {server.Options{Dir: fresh, MaxStore: 1 << 20}, 64 << 20},
+		"a leaf":                        {server.Options{Dir: fresh, Leaf: &server.Leaf{Remotes: []string{"tls://hub:7422"}}}, 64 << 20},
+		"a hub":                         {server.Options{Dir: fresh, Leaf: &server.Leaf{Listen: "127.0.0.1:0"}}, 240 << 20},
 	} {
 		if got := server.LeastRoom(c.o); got != c.want {
 			t.Errorf("%s wants %d MiB, not %d", name, got>>20, c.want>>20)
@@ -106,7 +105,7 @@ func TestTheRoomThatAServerBeginsWith(t *testing.T) {
 	}
 }
 
-func TestWhatIsDeletedMeanwhileTakesNoRoom(t *testing.T) {
+func TestFilesThatAreDeletedDuringSizeOfCountNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	kept, leaving := filepath.Join(dir, "kept"), filepath.Join(dir, "leaving", "msgs")

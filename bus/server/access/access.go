@@ -11,31 +11,31 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Role is what a credential is for.
+// A Role is the purpose of credentials.
 type Role string
 
 // The roles.
 const (
-	// Agent is one agent's shim: it asks about its own events and no others.
+	// Agent is the shim of one agent. It may send events of this agent only.
 	Agent Role = "agent"
-	// Host is the daemon of a machine: it asks for the agents that run there.
+	// Host is the daemon of a machine. It sends events of the agents that run there.
 	Host Role = "host"
 	// Worker runs the hooks of its pools.
 	Worker Role = "worker"
 	// Operator is a person or a program that runs the fabric.
 	Operator Role = "operator"
-	// Orchestrator starts agents, and tells them things.
+	// Orchestrator starts agents and sends messages to them.
 	Orchestrator Role = "orchestrator"
-	// Broker is an aggregator elsewhere: everything in its tenant.
+	// Broker is an aggregator on another machine. It may do everything in its tenant.
 	Broker Role = "broker"
 )
 
-// Roles are all of them.
+// Roles returns all roles.
 func Roles() []Role { return []Role{Agent, Host, Worker, Operator, Orchestrator, Broker} }
 
-// Connections is how many connections one server lets be open at a time by one of the
-// role's credentials; 0: any number. They are many more than any that work as they should
-// need: each call of a runtime is one, where no daemon is beside it.
+// Connections returns how many connections one server permits at a time for one credential of the role;
+// 0: no limit. It is far more than a working client needs: without a daemon each call of a runtime is a
+// connection.
 func (r Role) Connections() int {
 	switch r {
 	case Agent:
@@ -48,40 +48,39 @@ func (r Role) Connections() int {
 	return 0
 }
 
-// Everyone in the place of an agent's name means all agents, also those to come.
+// Everyone in place of an agent's name means all agents, including later ones.
 const Everyone = "*"
 
-// A Grant is whom a credential is for. The zero Grant is for nobody.
+// A Grant is the purpose of one credential. The zero Grant permits nothing.
 type Grant struct {
 	Role Role
-	// Agents are those it acts for: one for an agent, any for a host and an
-	// orchestrator, where [Everyone] is all of them; none for the others.
+	// Agents are the agents that it acts for: one for an agent, any number for a host and an
+	// orchestrator, where [Everyone] is all; none for other roles.
 	Agents []string
-	// Pools are those that a worker serves; none for the others.
+	// Pools are the pools that a worker serves; none for other roles.
 	Pools []string
 }
 
-// Permissions are what a NATS user may do. Both lists nil: everything in its
-// account.
+// Permissions are what a NATS user may do. Two nil lists permit everything in its account.
 type Permissions struct {
 	Publish, Subscribe []string
-	// Responses is how many messages may answer each request that comes, on its
-	// reply subject, and ResponseTime for how long; 0: none.
+	// Responses is how many messages may answer each request on its reply subject, and
+	// ResponseTime for how long; 0: none.
 	Responses    int
 	ResponseTime time.Duration
-	// Subscriptions bounds those at a time; 0: no bound.
+	// Subscriptions limits the concurrent subscriptions; 0: no limit.
 	Subscriptions int64
 }
 
-// maxNames bounds the agents and the pools of one credential: their subjects
-// travel in it each time that somebody connects.
+// maxNames bounds the agents and the pools of one credential, because each connect transmits their
+// subjects.
 const maxNames = 100
 
-// Inbox is what the subjects begin with on which the user with the public key
-// hears answers, without the dot behind it. bus.Connect finds it by itself.
+// Inbox returns the prefix of the inboxes of the user with the public key, without a final dot.
+// bus.Connect uses it automatically.
 func Inbox(key string) string { return bus.InboxOf(key) }
 
-// Check says what is wrong with a grant; nil: nothing.
+// Check returns what is wrong with a grant; nil: nothing.
 func (g Grant) Check() error {
 	all := slices.Contains(g.Agents, Everyone)
 	var errs []error
@@ -124,7 +123,7 @@ func (g Grant) Check() error {
 
 func (r Role) known() bool { return slices.Contains(Roles(), r) }
 
-// article is the role with its article, for sentences.
+// article returns the role with its article.
 func article(r Role) string {
 	if strings.ContainsRune("aeiou", rune(r[0])) {
 		return "an " + string(r)
@@ -140,7 +139,7 @@ func words() string {
 	return strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 }
 
-// Permissions are what the user of a grant may do that hears answers on inbox.
+// Permissions returns the permissions of the grant for a user that receives answers on inbox.
 func (g Grant) Permissions(inbox string) (Permissions, error) {
 	if err := g.Check(); err != nil {
 		return Permissions{}, err
@@ -163,7 +162,7 @@ func (g Grant) Permissions(inbox string) (Permissions, error) {
 	return p, nil
 }
 
-// tokens are names that were checked, as they stand in subjects.
+// tokens returns checked names as subject tokens.
 func tokens(names []string) (all []string) {
 	for _, name := range names {
 		token, err := bus.Token(name)
@@ -175,7 +174,7 @@ func tokens(names []string) (all []string) {
 	return all
 }
 
-// controls are the subjects of control requests about agents.
+// controls returns the subjects of control requests about agents.
 func controls(agents []string, verbs ...string) (all []string) {
 	for _, agent := range agents {
 		for _, verb := range verbs {
@@ -185,8 +184,8 @@ func controls(agents []string, verbs ...string) (all []string) {
 	return all
 }
 
-// asker is what a shim needs: to ask, to hand over what waits and say so, to
-// keep conversations, and to know the policy for when nobody answers.
+// asker adds what a shim needs: to send events, to deliver and acknowledge messages, to store
+// conversations, and to fetch the policy for outages.
 func asker(p *Permissions, agents []string) {
 	for _, agent := range agents {
 		p.Publish = append(p.Publish, "hook.v1.event."+agent+".>")
@@ -196,21 +195,20 @@ func asker(p *Permissions, agents []string) {
 	p.Publish = append(p.Publish, controls([]string{"_"}, schema.VerbPolicy)...)
 }
 
-// The streams that operators reach. They are written down here and not taken from
-// bus/state, which is above this package; a test holds them the same.
+// The streams that operators use. This package is below bus/state, so a test compares the names.
 const (
 	objectStream = "OBJ_hook_objects"
 	objectKeys   = "$O.hook_objects."
 	recordStream = "hook_record"
 )
 
-// longestCall is for how long a worker may answer a batch: as long as a call may
-// last. It costs the server a few bytes per batch under way.
+// longestCall is how long a worker may answer a batch: the longest possible call. It costs the server a
+// few bytes per batch in progress.
 const longestCall = 24 * time.Hour
 
-// runner is what a worker needs: batches of its pools and one answer for each, to
-// beat, to be told of the configuration, and of conversations the parts that hooks
-// need. Brokers tell it: it reaches nothing that is stored.
+// runner adds what a worker needs: batches of its pools and one answer for each, heartbeats, the
+// configuration, and the parts of conversations that hooks need. It gets them from brokers, without
+// access to stored data.
 func runner(p *Permissions, pools []string) {
 	for _, pool := range pools {
 		p.Publish = append(p.Publish, "hook.v1.beat."+pool+".*")
@@ -225,8 +223,8 @@ func runner(p *Permissions, pools []string) {
 	p.Subscriptions = 64 + 2*int64(len(pools))
 }
 
-// operator is what people need who run the fabric: all control requests, the feed,
-// to store texts that are too long for a message, and to read the record.
+// operator adds what operators need: all control requests, the feed, storing texts that are too long
+// for a message, and reading the record.
 func operator(p *Permissions) {
 	p.Publish = append(p.Publish, "hook.v1.ctl.*.*",
 		objectKeys+"C.*", objectKeys+"M.*",
@@ -236,8 +234,8 @@ func operator(p *Permissions) {
 	p.Subscribe = append(p.Subscribe, "hook.v1.feed.*")
 }
 
-// orchestrator is what programs need that start agents: to tell them things, to
-// take that back, to count their rounds, and to see what becomes of them.
+// orchestrator adds what programs that start agents need: to send and withdraw messages, to manage
+// rounds, and to observe the agents.
 func orchestrator(p *Permissions, agents []string) {
 	p.Publish = append(p.Publish, controls(agents, schema.VerbInject, schema.VerbAnswer, schema.VerbRelay, schema.VerbRound, schema.VerbPending,
 		schema.VerbWithdraw, schema.VerbMode, schema.VerbCheckpoint)...)

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { bustest.Main(m) }
 
-// The classes of subjects: of each the matrix has at least one.
+// publishing returns one subject of each class.
 func publishing() []string {
 	all := []string{
 		"hook.v1.event.a.PreToolUse", "hook.v1.event.a.PreToolUse.again", "hook.v1.event.b.PreToolUse", "hook.v1.event.c.PreToolUse.again",
@@ -59,7 +59,7 @@ func verbs() []string {
 		schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound, schema.VerbPolicy, schema.VerbRecord, schema.VerbKeep, schema.VerbPart, schema.VerbFollow}
 }
 
-// OWN is in the place of whoever subscribes.
+// subscribing returns one subject of each class. OWN stands for the client's own inbox.
 func subscribing() []string {
 	return []string{
 		"OWN.>", "OWN.x.y", "_INBOX_UOTHER.>", "_INBOX.>", "_INBOX_UOTHER.x", "*.*", ">",
@@ -71,7 +71,7 @@ func subscribing() []string {
 	}
 }
 
-// A row is a role, and of the classes what it may: everything else it may not.
+// A row is a role with the subjects that it may use, of all classes.
 type row struct {
 	grant              access.Grant
 	publish, subscribe []string
@@ -131,9 +131,8 @@ func matrix() map[string]row {
 	}
 }
 
-// TestTheMatrix holds the lists to the table, and a real server to the lists: what a
-// role may gets through, and all else is refused.
-func TestTheMatrix(t *testing.T) {
+// A real server must permit exactly the subjects of the table.
+func TestEachRoleMayUseExactlyItsSubjects(t *testing.T) {
 	s, dir := asking(t)
 	for name, r := range matrix() {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +152,7 @@ func TestTheMatrix(t *testing.T) {
 	}
 }
 
-// asking is a server that asks who everybody is, and the realm's folder.
+// asking starts a server that requires credentials, and returns the realm's folder.
 func asking(t *testing.T) (*server.Server, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "auth")
@@ -163,7 +162,7 @@ func asking(t *testing.T) (*server.Server, string) {
 	return bustest.StartWith(t, server.Options{Auth: dir}), dir
 }
 
-// issue makes credentials, and returns their file and the user.
+// issue makes credentials and returns their file and the user.
 func issue(t *testing.T, dir string, i realm.Issue) (string, realm.User) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "user.creds")
@@ -174,7 +173,7 @@ func issue(t *testing.T, dir string, i realm.Issue) (string, realm.User) {
 	return file, u
 }
 
-// A caller is somebody with credentials, and somebody who sees all.
+// A caller is a client with credentials, and a connection that sees all messages.
 type caller struct {
 	t      *testing.T
 	nc     *nats.Conn
@@ -214,8 +213,7 @@ func (c *caller) flush(nc *nats.Conn) {
 	}
 }
 
-// publishes finds out whether a message gets through: either it comes, or the server
-// refuses it.
+// publishes checks whether a message arrives, or the server denies it.
 func (c *caller) publishes(subject string, may bool) {
 	c.t.Helper()
 	if err := c.nc.Publish(subject, []byte("probe")); err != nil {
@@ -228,7 +226,7 @@ func (c *caller) publishes(subject string, may bool) {
 	}
 }
 
-// outcome is whether something came, and not a refusal. Exactly one of them does.
+// outcome reports whether a message came, and not a denial. Exactly one of them comes.
 func (c *caller) outcome(subject string, is func(*nats.Msg) bool) bool {
 	c.t.Helper()
 	limit := time.NewTimer(time.Minute)
@@ -244,12 +242,12 @@ func (c *caller) outcome(subject string, is func(*nats.Msg) bool) bool {
 				return false
 			}
 		case <-limit.C:
-			c.t.Fatalf("%s was neither let through nor refused", subject)
+			c.t.Fatalf("%s was neither permitted nor denied", subject)
 		}
 	}
 }
 
-// subscribes finds out the same of a subscription, by a message that it should hear.
+// subscribes checks the same for a subscription, with a message that it should receive.
 func (c *caller) subscribes(subject string, may bool) {
 	c.t.Helper()
 	subject = strings.Replace(subject, "OWN", c.inbox, 1)
@@ -265,17 +263,17 @@ func (c *caller) subscribes(subject string, may bool) {
 		c.t.Fatal(err)
 	}
 	c.flush(c.all)
-	c.flush(c.nc) // all that the server sends to this one is there
+	c.flush(c.nc) // all messages from the server have arrived
 	got := false
 	for len(heard) > 0 {
-		m := <-heard // whatever is known already: else this would not end
+		m := <-heard // messages that have arrived
 		got = got || m.Subject == probe
 	}
 	if got != may {
 		c.t.Errorf("subscribing to %s: %v, want %v", subject, got, may)
 	}
 	if !may && !c.outcomeDenied(subject) {
-		c.t.Errorf("subscribing to %s is not refused aloud", subject)
+		c.t.Errorf("the denial of %s is not reported", subject)
 	}
 }
 
@@ -283,8 +281,8 @@ func (c *caller) outcomeDenied(subject string) bool {
 	return !c.outcome(subject, func(*nats.Msg) bool { return false })
 }
 
-// TestAWorkerAnswersOnlyWhatItWasAsked: each request once, and nothing else.
-func TestAWorkerAnswersOnlyWhatItWasAsked(t *testing.T) {
+// A worker may answer each request once.
+func TestAWorkerMayAnswerOnlyRequests(t *testing.T) {
 	s, dir := asking(t)
 	c := connected(t, s, dir, access.Grant{Role: access.Worker, Pools: []string{"p"}})
 	batches := make(chan *nats.Msg, 1)
@@ -309,26 +307,25 @@ func TestAWorkerAnswersOnlyWhatItWasAsked(t *testing.T) {
 	c.publishes(c.all.NewInbox(), false)
 }
 
-// TestGrantsThatMakeNoSense are refused with a sentence.
-func TestGrantsThatMakeNoSense(t *testing.T) {
+func TestInvalidGrantsAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		grant access.Grant
 		want  string
 	}{
-		"nobody":                    {access.Grant{}, "there is no role"},
-		"an unknown role":           {access.Grant{Role: "king"}, "use agent, host, worker, operator, orchestrator or broker"},
-		"an agent without a name":   {access.Grant{Role: access.Agent}, "one agent"},
-		"two agents":                {access.Grant{Role: access.Agent, Agents: []string{"a", "b"}}, "one agent"},
-		"an agent that is all":      {access.Grant{Role: access.Agent, Agents: []string{"*"}}, "one agent"},
-		"a host of nobody":          {access.Grant{Role: access.Host}, "write --agents"},
-		"a host of all and some":    {access.Grant{Role: access.Host, Agents: []string{"*", "a"}}, "'*' alone"},
-		"an orchestrator of nobody": {access.Grant{Role: access.Orchestrator}, "write --agents"},
-		"a worker without a pool":   {access.Grant{Role: access.Worker}, "--pool"},
-		"a worker with agents":      {access.Grant{Role: access.Worker, Pools: []string{"p"}, Agents: []string{"a"}}, "a worker takes no --agents"},
-		"an operator with a pool":   {access.Grant{Role: access.Operator, Pools: []string{"p"}}, "an operator takes no --pool"},
-		"an empty name":             {access.Grant{Role: access.Agent, Agents: []string{""}}, "is empty"},
-		"a name that is too long":   {access.Grant{Role: access.Worker, Pools: []string{strings.Repeat("x", 200)}}, "at most 128"},
-		"too many names":            {access.Grant{Role: access.Host, Agents: make([]string, 101)}, "create several"},
+		"the zero grant":          {access.Grant{}, "there is no role"},
+		"an unknown role":         {access.Grant{Role: "king"}, "use agent, host, worker, operator, orchestrator or broker"},
+		"an agent without a name": {access.Grant{Role: access.Agent}, "one agent"},
+		"two agents":              {access.Grant{Role: access.Agent, Agents: []string{"a", "b"}}, "one agent"},
+		"an agent that is all":    {access.Grant{Role: access.Agent, Agents: []string{"*"}}, "one agent"},
+		"a host without agents":   {access.Grant{Role: access.Host}, "write --agents"},
+		"a host of all and some":  {access.Grant{Role: access.Host, Agents: []string{"*", "a"}}, "'*' alone"},
+		"one without agents":      {access.Grant{Role: access.Orchestrator}, "write --agents"},
+		"a worker without a pool": {access.Grant{Role: access.Worker}, "--pool"},
+		"a worker with agents":    {access.Grant{Role: access.Worker, Pools: []string{"p"}, Agents: []string{"a"}}, "a worker takes no --agents"},
+		"an operator with a pool": {access.Grant{Role: access.Operator, Pools: []string{"p"}}, "an operator takes no --pool"},
+		"an empty name":           {access.Grant{Role: access.Agent, Agents: []string{""}}, "is empty"},
+		"a name that is too long": {access.Grant{Role: access.Worker, Pools: []string{strings.Repeat("x", 200)}}, "at most 128"},
+		"too many names":          {access.Grant{Role: access.Host, Agents: make([]string, 101)}, "create several"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := c.grant.Permissions("_INBOX_U"); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -338,7 +335,7 @@ func TestGrantsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestNamesAreNoPatterns: what stands for many elsewhere is a letter like others here.
+// Wildcards in names are ordinary characters.
 func TestNamesAreNoPatterns(t *testing.T) {
 	for _, name := range []string{"a.b", ">", "a*", "*.*", "_", "ä"} {
 		p, err := access.Grant{Role: access.Agent, Agents: []string{name}}.Permissions("_INBOX_U")
@@ -353,7 +350,7 @@ func TestNamesAreNoPatterns(t *testing.T) {
 	}
 }
 
-// TestTheStreamsAreThoseOfTheState: they are written down twice.
+// Their names are in two packages.
 func TestTheStreamsAreThoseOfTheState(t *testing.T) {
 	p, err := access.Grant{Role: access.Operator}.Permissions("_INBOX_U")
 	if err != nil {

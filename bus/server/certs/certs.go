@@ -15,24 +15,23 @@ import (
 	"github.com/hookfabric/hookfabric/bus/chown"
 )
 
-// Files are the paths of certificates, each in PEM. The zero Files are none.
+// Files are paths of PEM files with certificates. The zero Files name none.
 type Files struct {
-	// CA holds the certificates of the authorities that are trusted: by a client
-	// those of servers, by a server those of the clients, which then must show a
-	// certificate. Empty: a client trusts the system's, a server asks for none.
+	// CA holds the authorities that a client trusts for servers, or a server for clients, which
+	// then need a certificate. Empty: a client trusts the system's, and a server requires none.
 	CA string
-	// Cert and Key are the certificate that is shown, with the chain that leads to
-	// its authority, and its key. Empty: none is shown.
+	// Cert and Key are the own certificate, with the chain to its authority, and its key. Empty:
+	// no certificate.
 	Cert, Key string
 }
 
-// Empty reports whether there are no files at all.
+// Empty reports whether no file is named.
 func (f Files) Empty() bool { return f == Files{} }
 
-// Shows reports whether there is a certificate to show.
+// Shows reports whether there is an own certificate.
 func (f Files) Shows() bool { return f.Cert != "" || f.Key != "" }
 
-// Check reads all files and says in a sentence what is wrong with them.
+// Check reads all files and returns what is wrong with them.
 func (f Files) Check() error {
 	var errs []error
 	if f.Shows() {
@@ -77,7 +76,7 @@ func (f Files) Roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// Client is how a client knows servers, and shows its own certificate if it has one.
+// Client returns the configuration of a client.
 func (f Files) Client() (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	var err error
@@ -98,9 +97,8 @@ func (f Files) Client() (*tls.Config, error) {
 	return conf, nil
 }
 
-// Server is how a server shows its certificate, and whose it demands: it follows
-// the files as they change. Files that became faulty change nothing, which the
-// logger hears; nil is silence.
+// Server returns the configuration of a server, which follows changes of the files. Changed files that
+// are faulty are ignored and logged; a nil log is no log.
 func (f Files) Server(log *slog.Logger) (*tls.Config, error) {
 	shown, err := follow([]string{f.Cert, f.Key}, f.Pair, log)
 	if err != nil {

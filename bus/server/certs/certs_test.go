@@ -82,7 +82,7 @@ func TestAServerDemandsCertificates(t *testing.T) {
 	}
 }
 
-func TestFaultyFilesAreSaid(t *testing.T) {
+func TestFaultyFilesAreErrors(t *testing.T) {
 	ca := certstest.New(t, "ours")
 	pair, other := ca.Issue(t, "one"), ca.Issue(t, "two")
 	empty := filepath.Join(t.TempDir(), "empty.pem")

@@ -6,19 +6,18 @@ import (
 	"sync"
 )
 
-// A followed value is what some files say, as of now or as of when they last made
-// sense.
+// A followed value is read from files, again after each change. A change that cannot be read is ignored.
 type followed[T any] struct {
 	paths []string
 	read  func() (T, error)
 	log   *slog.Logger
 
-	mu    sync.Mutex    // guards what follows
-	seen  []os.FileInfo // the files that value, or the last fault, came from
+	mu    sync.Mutex    // guards the following fields
+	seen  []os.FileInfo // the files of value, or of the last error
 	value T
 }
 
-// follow reads a value for the first time. It must make sense then.
+// follow reads the value for the first time, and returns an error if that fails.
 func follow[T any](paths []string, read func() (T, error), log *slog.Logger) (*followed[T], error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -29,8 +28,8 @@ func follow[T any](paths []string, read func() (T, error), log *slog.Logger) (*f
 	return f, err
 }
 
-// get is the value. It looks at the files each time: that costs little beside the
-// handshake it is for, and no watcher has to be kept alive.
+// get returns the value. It checks the files each time, which costs little beside a handshake, and
+// needs no watcher.
 func (f *followed[T]) get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,7 +48,7 @@ func (f *followed[T]) get() T {
 	return f.value
 }
 
-// stats are the files as they are; nil for one that is not there.
+// stats returns the state of files; nil for a missing one.
 func stats(paths []string) []os.FileInfo {
 	all := make([]os.FileInfo, len(paths))
 	for i, p := range paths {
@@ -60,7 +59,7 @@ func stats(paths []string) []os.FileInfo {
 	return all
 }
 
-// same reports whether no file became another one.
+// same reports whether no file has changed.
 func same(a, b []os.FileInfo) bool {
 	for i := range a {
 		if a[i] == nil || b[i] == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/access"
 )
 
-// Init makes a realm in dir, with the default tenant and no credentials.
+// Init creates a realm in dir, with the default tenant and no credentials.
 func Init(ctx context.Context, dir string, l Limits) error {
 	if err := l.check(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func Init(ctx context.Context, dir string, l Limits) error {
 	if err := makeFolder(filepath.Join(dir, seedsName)); err != nil {
 		return fmt.Errorf("cannot create the folder %s: %w", dir, err)
 	}
-	// A folder that was there may be open to others.
+	// An existing folder may be accessible to others.
 	if err := errors.Join(os.Chmod(dir, 0o700), os.Chmod(filepath.Join(dir, seedsName), 0o700)); err != nil {
 		return fmt.Errorf("cannot restrict the folder %s to your user: %w", dir, err)
 	}
@@ -70,7 +70,7 @@ func (r *Realm) found() (err error) {
 	return r.signAccount(&r.System, system)
 }
 
-// newKey makes a key, and writes down the private one.
+// newKey makes a key, and stores the private part.
 func (r *Realm) newKey(create func() (nkeys.KeyPair, error)) (string, error) {
 	pair, err := create()
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *Realm) newKey(create func() (nkeys.KeyPair, error)) (string, error) {
 	return key, WriteFile(seedPath(r.dir, key), seed)
 }
 
-// AddTenant makes a tenant.
+// AddTenant adds a tenant.
 func AddTenant(ctx context.Context, dir, name string, l Limits) error {
 	if _, err := bus.Token(name); err != nil {
 		return err
@@ -124,19 +124,19 @@ func (r *Realm) addTenant(name string, l Limits) (err error) {
 	return nil
 }
 
-// An Issue is what credentials to make.
+// An Issue describes credentials to make.
 type Issue struct {
-	// Name is what they are called; it is an agent's id if they are an agent's.
+	// Name is the name of the credentials; it is the agent's id for an agent.
 	Name string
-	// Tenant is whose they are; empty: the default one's.
+	// Tenant is their tenant; empty: the default one.
 	Tenant string
 	Grant  access.Grant
-	// For is how long they are good; 0: for ever.
+	// For is their lifetime; 0: unlimited.
 	For time.Duration
 }
 
-// Add makes credentials and has keep put them where they belong. Where that fails
-// they are revoked, as somebody may have seen them.
+// Add makes credentials and passes them to keep, which stores them. If that fails they are revoked, because
+// another process may have seen them.
 func Add(ctx context.Context, dir string, i Issue, keep func(creds []byte) error) (User, error) {
 	if i.Tenant == "" {
 		i.Tenant = DefaultTenant
@@ -165,7 +165,7 @@ func Add(ctx context.Context, dir string, i Issue, keep func(creds []byte) error
 	return u, nil
 }
 
-// add signs a user who has no credentials, and takes him down.
+// add signs and adds a user that has no valid credentials.
 func (r *Realm) add(u *User, good time.Duration) (*signed, error) {
 	if before := r.user(u.Tenant, u.Name); before != nil && !before.Ended(time.Now()) {
 		return nil, fmt.Errorf("%s already has credentials of the role %s; choose another name, revoke them with `broker creds revoke %s`, or replace them with `broker creds renew %s`",
@@ -174,13 +174,13 @@ func (r *Realm) add(u *User, good time.Duration) (*signed, error) {
 	return r.issue(u, good)
 }
 
-// issue signs a user and takes him down.
+// issue signs and adds a user.
 func (r *Realm) issue(u *User, good time.Duration) (*signed, error) {
 	t, err := r.Tenant(u.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now().UTC().Truncate(time.Second) // as claims say it
+	now := time.Now().UTC().Truncate(time.Second) // the precision of claims
 	u.Issued, u.Expires = now, time.Time{}
 	if good > 0 {
 		u.Expires = now.Add(good)
@@ -190,16 +190,15 @@ func (r *Realm) issue(u *User, good time.Duration) (*signed, error) {
 		return nil, err
 	}
 	u.Key = made.key
-	r.Users = append([]User{*u}, r.Users...) // before the one of the same name that ended
+	r.Users = append([]User{*u}, r.Users...) // before expired ones of the same name
 	r.tidy(now)
 	return made, nil
 }
 
-// rememberFor is how long it is listed that credentials expired.
+// rememberFor is how long expired credentials are listed.
 const rememberFor = 30 * 24 * time.Hour
 
-// tidy forgets what nobody needs to know any more: credentials that expired long ago,
-// revoked or not, let nobody in.
+// tidy removes credentials that expired long ago. They are useless, revoked or not.
 func (r *Realm) tidy(now time.Time) {
 	r.Users = slices.DeleteFunc(r.Users, func(u User) bool { return u.forgotten(now) })
 }
@@ -208,8 +207,7 @@ func (u *User) forgotten(now time.Time) bool {
 	return !u.Expires.IsZero() && now.Sub(u.Expires) > rememberFor
 }
 
-// Revoke takes the credentials of a name away. A server that follows the folder closes
-// their connections.
+// Revoke revokes the credentials of a name. A server that follows the folder closes their connections.
 func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
 	if tenant == "" {
 		tenant = DefaultTenant
@@ -221,9 +219,9 @@ func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
 		}
 		found := r.user(tenant, name)
 		if found == nil {
-			return nobody(tenant, name)
+			return notFound(tenant, name)
 		}
-		// All of them: two servers may have given the name some at the same time.
+		// Two servers may have issued credentials of the same name at the same time.
 		r.revoke(func(u *User) bool { return u.Tenant == tenant && u.Name == name })
 		u = *found
 		return r.signTenant(t)
@@ -231,11 +229,11 @@ func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
 	return u, err
 }
 
-func nobody(tenant, name string) error {
+func notFound(tenant, name string) error {
 	return fmt.Errorf("%w: the tenant %[3]s has no credentials with the name %.64[2]q; list them with `broker creds list`", ErrNotFound, name, tenant)
 }
 
-// revoke takes the credentials of those users away.
+// revoke revokes the credentials of the matching users.
 func (r *Realm) revoke(which func(*User) bool) {
 	now := time.Now().UTC().Truncate(time.Second)
 	for i := range r.Users {

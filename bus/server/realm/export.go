@@ -8,10 +8,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// ServerConfig is the part of a nats-server's configuration by which it asks who
-// everybody is, and takes the credentials of this realm. There is nothing secret
-// in it. Such a server does not follow the folder: when a tenant was added or
-// credentials were revoked, it needs the new part and a reload.
+// ServerConfig returns the part of a nats-server's configuration that makes it require credentials of this
+// realm. It contains no secrets. Such a server does not follow the folder: after a new tenant or a
+// revocation it needs a new export and a reload.
 func (r *Realm) ServerConfig() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Written by 'broker creds export': who may use the fabric. Include it in the configuration of
@@ -35,7 +34,7 @@ resolver_preload: {
 	return b.String()
 }
 
-// onOneLine keeps a name in its comment.
+// onOneLine replaces control characters of a name in a comment.
 func onOneLine(c rune) rune {
 	if c < ' ' || c == 0x7f {
 		return '?'

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// lockTime is how long another change may take, lockAgain how often it is looked.
+	// lockTime bounds the wait for another change, lockAgain is the interval of attempts.
 	lockTime  = 10 * time.Second
 	lockAgain = 20 * time.Millisecond
 )
 
-// locked does something while nobody else changes the folder.
+// locked calls do with the folder locked.
 func locked(ctx context.Context, dir string, do func() error) (err error) {
 	f, err := lockFile(dir)
 	if err != nil {
 		return fmt.Errorf("cannot change the folder %s: %w", dir, err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }() // which lets go of the lock
+	defer func() { err = errors.Join(err, f.Close()) }() // which releases the lock
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
 	again := time.NewTicker(lockAgain)
@@ -47,7 +47,7 @@ func locked(ctx context.Context, dir string, do func() error) (err error) {
 	}
 }
 
-// lockFile opens the file that is locked, and makes it where there is none.
+// lockFile opens or creates the lock file.
 func lockFile(dir string) (*os.File, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -57,13 +57,13 @@ func lockFile(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := chown.LikeFolder(f); err != nil { // a broker of another user could not read it, and would go on by what it knew
+	if err := chown.LikeFolder(f); err != nil { // a broker of another user must be able to open it
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-// makeFolder makes a folder that is kept from others, and those above it that are missing.
+// makeFolder creates a private folder and its missing parents.
 func makeFolder(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -75,7 +75,7 @@ func makeFolder(dir string) error {
 	}
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return os.MkdirAll(dir, 0o700) // somebody else was first, or it is no folder
+		return os.MkdirAll(dir, 0o700) // another process was faster, or it is no folder
 	}
 	if err != nil {
 		return err
@@ -83,10 +83,10 @@ func makeFolder(dir string) error {
 	return chown.FolderLikeFolder(dir)
 }
 
-// change reads the realm, changes it and writes it, while nobody else does.
+// change reads the realm, changes it and writes it, with the folder locked.
 func change(ctx context.Context, dir string, do func(*Realm) error) error {
 	if _, err := Read(dir); err != nil {
-		return err // before a lock's file is made where there is nothing
+		return err // before a lock file is made in a folder without a realm
 	}
 	return locked(ctx, dir, func() error {
 		r, err := Read(dir)
@@ -100,7 +100,7 @@ func change(ctx context.Context, dir string, do func(*Realm) error) error {
 	})
 }
 
-// write puts the realm into the place of the one before, if it is sound.
+// write replaces the realm's file, if the realm is sound.
 func (r *Realm) write() error {
 	if err := r.sound(); err != nil {
 		return err
@@ -112,8 +112,8 @@ func (r *Realm) write() error {
 	return WriteFile(filepath.Join(r.dir, fileName), append(data, '\n'))
 }
 
-// WriteFile writes a file that only its owner may read, whole or not at all, in
-// the place of the one that was there. What root writes belongs to whom that did, or the folder does.
+// WriteFile replaces a file atomically with one that only its owner may read. A file that root writes gets
+// the owner of the old file, or of the folder.
 func WriteFile(path string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
@@ -127,7 +127,7 @@ func WriteFile(path string, data []byte) (err error) {
 	}()
 	_, err = f.Write(data)
 	if err == nil {
-		err = chown.Instead(f, path) // before the rename, so that the owner can read each file with that name
+		err = chown.Instead(f, path) // before the rename, so that the owner can always read the file
 	}
 	if err == nil {
 		err = f.Sync()
@@ -141,7 +141,7 @@ func WriteFile(path string, data []byte) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
-// syncDir has the names in a folder on disk, too.
+// syncDir syncs the names in a folder to disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -14,19 +14,17 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The servers of a cluster have a folder each, in which anybody may be given
-// credentials, or lose them. What the folders know is put together: nobody who was
-// revoked in one is let in by another, whatever came first. A private key never leaves
-// its folder, so that whose tenant was made elsewhere can be let in here, and be given
-// credentials only there.
+// Each server of a cluster has its own folder, in which credentials may be issued or revoked. The folders are
+// merged in any order: credentials that are revoked in one are revoked in all. Private keys never leave their
+// folder. Another server accepts credentials of a tenant without its key, but cannot issue them.
 
-// ErrForeign says that a realm is that of another fabric.
+// ErrForeign means that a realm belongs to another fabric.
 var ErrForeign = errors.New("it belongs to another fabric")
 
-// Public is what others may know of the realm: all but the private keys.
+// Public returns the realm without the private keys.
 func (r *Realm) Public() ([]byte, error) { return schema.Marshal(r) }
 
-// Sum is the same for realms that know the same, however they came to know it.
+// Sum returns a digest that is the same for realms with the same content, however they were merged.
 func (r *Realm) Sum() string {
 	h := sha256.New()
 	tenants, users := slices.Clone(r.Tenants), slices.Clone(r.Users)
@@ -45,8 +43,8 @@ func (r *Realm) Sum() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Take adds to the realm in dir what another folder of the same fabric knows, in the
-// form of [Realm.Public], and reports whether that was anything new.
+// Take merges another folder's realm of the same fabric, in the form of [Realm.Public], into the realm in
+// dir. It reports whether anything changed.
 func Take(ctx context.Context, dir string, public []byte) (news bool, err error) {
 	theirs := &Realm{}
 	if err = schema.Unmarshal(public, theirs); err == nil {
@@ -73,7 +71,7 @@ func Take(ctx context.Context, dir string, public []byte) (news bool, err error)
 	return news, err
 }
 
-// merge adds what another realm knows.
+// merge adds the tenants, users and revocations of another realm.
 func (r *Realm) merge(theirs *Realm) error {
 	if theirs.Operator.Key != r.Operator.Key || theirs.System.Key != r.System.Key {
 		return ErrForeign
@@ -97,7 +95,7 @@ func (r *Realm) merge(theirs *Realm) error {
 		}
 		r.Users[i].Revoked = earlier(r.Users[i].Revoked, u.Revoked)
 	}
-	// As [Realm.user] wants them: the last of a name first.
+	// Restore the order that [Realm.user] needs: the newest of a name first.
 	slices.SortStableFunc(r.Users, func(a, b User) int {
 		return cmp.Or(b.Issued.Compare(a.Issued), a.Revoked.Compare(b.Revoked))
 	})
@@ -105,7 +103,7 @@ func (r *Realm) merge(theirs *Realm) error {
 	return r.signChanged(before)
 }
 
-// revocations are how many there are of each tenant. They never get fewer by a merge.
+// revocations counts the revocations per tenant. A merge never lowers them.
 func (r *Realm) revocations() map[string]int {
 	n := map[string]int{}
 	for i := range r.Users {
@@ -116,8 +114,7 @@ func (r *Realm) revocations() map[string]int {
 	return n
 }
 
-// signChanged has the operator sign what is known now of the tenants of whom it is
-// something else than before.
+// signChanged signs the tenants whose revocations have changed.
 func (r *Realm) signChanged(before map[string]int) error {
 	now := r.revocations()
 	for i := range r.Tenants {
@@ -130,7 +127,7 @@ func (r *Realm) signChanged(before map[string]int) error {
 	return nil
 }
 
-// earlier is the first of two times that are none if they are zero.
+// earlier returns the earlier of two times; a zero time is ignored.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

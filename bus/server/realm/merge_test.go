@@ -111,7 +111,7 @@ func TestAnOldFolderChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotOfTheRealmIsNotTaken(t *testing.T) {
+func TestForeignRealmsAreNotMerged(t *testing.T) {
 	a, foreign := made(t), made(t)
 	before := read(t, a).Sum()
 	data, err := read(t, foreign).Public()

@@ -12,20 +12,20 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 )
 
-// nobody is a user who is not root, and has a group of another number.
+// otherUser is not root, and otherGroup has another number.
 const (
-	nobody      = 65534
-	nobodyGroup = 65533
+	otherUser  = 65534
+	otherGroup = 65533
 )
 
-// TestWhatRootChangesTheFoldersOwnerCanRead holds that a revocation by root reaches a broker
+// TestTheFoldersOwnerCanReadChangesOfRoot holds that a revocation by root reaches a broker
 // that runs as another user.
-func TestWhatRootChangesTheFoldersOwnerCanRead(t *testing.T) {
+func TestTheFoldersOwnerCanReadChangesOfRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED: only root can give files away, so that a broker of another user can read what root changed stays untested")
 	}
 	data := t.TempDir()
-	if err := os.Chown(data, nobody, nobodyGroup); err != nil {
+	if err := os.Chown(data, otherUser, otherGroup); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(data, "broker", "auth")
@@ -54,9 +54,8 @@ func TestWhatRootChangesTheFoldersOwnerCanRead(t *testing.T) {
 	}
 }
 
-// TestRenewedCredentialsStayTheirOwners, in a folder that is not his: a worker that runs as
-// him reads them anew.
-func TestRenewedCredentialsStayTheirOwners(t *testing.T) {
+// The worker that uses them runs as this user, in a folder of another user.
+func TestRenewedCredentialsKeepTheirOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED: only root can give files away, so that renewed credentials stay readable to who had them stays untested")
 	}
@@ -68,7 +67,7 @@ func TestRenewedCredentialsStayTheirOwners(t *testing.T) {
 	if _, err := realm.Add(t.Context(), dir, agent("w"), keep); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(file, nobody, nobodyGroup); err != nil {
+	if err := os.Chown(file, otherUser, otherGroup); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := realm.Renew(t.Context(), dir, "", "w", nil, keep); err != nil {
@@ -78,13 +77,13 @@ func TestRenewedCredentialsStayTheirOwners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := info.Sys().(*syscall.Stat_t); s.Uid != nobody || s.Gid != nobodyGroup || info.Mode() != 0o600 {
+	if s := info.Sys().(*syscall.Stat_t); s.Uid != otherUser || s.Gid != otherGroup || info.Mode() != 0o600 {
 		t.Errorf("they belong to %d:%d, %v", s.Uid, s.Gid, info.Mode())
 	}
 }
 
-// TestALockThatWasThereIsNotGivenAway: it may be a link to what is somebody else's.
-func TestALockThatWasThereIsNotGivenAway(t *testing.T) {
+// The old lock may be a link to another user's file.
+func TestAnExistingLockKeepsItsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT TESTED: only root can give files away, so that it gives away only what it made stays untested")
 	}
@@ -92,7 +91,7 @@ func TestALockThatWasThereIsNotGivenAway(t *testing.T) {
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(data, nobody, nobodyGroup); err != nil {
+	if err := os.Chown(data, otherUser, otherGroup); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(secret, filepath.Join(data, "lock")); err != nil {
@@ -110,7 +109,7 @@ func TestALockThatWasThereIsNotGivenAway(t *testing.T) {
 	}
 }
 
-// belongs checks that everything in a folder is nobody's.
+// belongs checks that everything in a folder is otherUser's.
 func belongs(t *testing.T, after, dir string) {
 	t.Helper()
 	files := 0
@@ -123,7 +122,7 @@ func belongs(t *testing.T, after, dir string) {
 			return err
 		}
 		files++
-		if s := info.Sys().(*syscall.Stat_t); s.Uid != nobody || s.Gid != nobodyGroup {
+		if s := info.Sys().(*syscall.Stat_t); s.Uid != otherUser || s.Gid != otherGroup {
 			t.Errorf("after %s %s belongs to %d:%d", after, path, s.Uid, s.Gid)
 		}
 		return nil

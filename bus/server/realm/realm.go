@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// DefaultTenant is the tenant that is always there.
+// DefaultTenant is the tenant that each realm has.
 const DefaultTenant = "default"
 
 // The files of the folder.
@@ -30,15 +30,15 @@ const (
 // maxFile bounds the realm's file.
 const maxFile = 64 << 20
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
-	// ErrNone: there is no realm in the folder.
+	// ErrNone means that the folder has no realm.
 	ErrNone = errors.New("this data directory has no realm, so clients need no credentials")
-	// ErrNotFound: there is no such name.
+	// ErrNotFound means that the realm has no such name.
 	ErrNotFound = errors.New("not in the realm")
 )
 
-// An Identity is a key and what its owner, or the one above him, says of it.
+// An Identity is a key with signed claims about it.
 type Identity struct {
 	// Key is the public key.
 	Key string `json:"key"`
@@ -53,18 +53,17 @@ type Tenant struct {
 	Limits Limits `json:"limits"`
 }
 
-// Limits bound what a tenant takes of a server. Zero means no bound but the
-// server's own.
+// Limits limit a tenant's use of a server. Zero means the server's own limit.
 type Limits struct {
-	// Connections and Subscriptions are at a time.
+	// Connections and Subscriptions are the limits at one time.
 	Connections   int64 `json:"connections,omitzero"`
 	Subscriptions int64 `json:"subscriptions,omitzero"`
-	// Disk and Memory are what its streams may take, in bytes.
+	// Disk and Memory limit its streams, in bytes.
 	Disk   int64 `json:"disk,omitzero"`
 	Memory int64 `json:"memory,omitzero"`
 }
 
-// A User is who got credentials.
+// A User has credentials.
 type User struct {
 	Name   string      `json:"name"`
 	Role   access.Role `json:"role"`
@@ -73,28 +72,28 @@ type User struct {
 	Key    string   `json:"key"`
 	Agents []string `json:"agents,omitzero"`
 	Pools  []string `json:"pools,omitzero"`
-	// Issued is when, Expires until when, and Revoked since when not any more; zero:
-	// for ever, and not at all.
+	// Issued, Expires and Revoked are the times of these changes; zero: it never expires, and it
+	// is not revoked.
 	Issued  time.Time `json:"issued"`
 	Expires time.Time `json:"expires,omitzero"`
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 
-// Grant is what the user's credentials are for.
+// Grant returns the purpose of the user's credentials.
 func (u *User) Grant() access.Grant {
 	return access.Grant{Role: u.Role, Agents: u.Agents, Pools: u.Pools}
 }
 
-// Ended reports whether the credentials are good for nothing any more.
+// Ended reports whether the credentials are revoked or expired.
 func (u *User) Ended(now time.Time) bool {
 	return !u.Revoked.IsZero() || !u.Expires.IsZero() && !now.Before(u.Expires)
 }
 
-// A Realm is what a folder held when it was read. It does not change: what changes
-// something returns nothing of it, and whoever wants to see that reads again.
+// A Realm is the content of a folder when it was read. It does not change: a caller that changes the folder
+// reads it again.
 type Realm struct {
 	Operator Identity `json:"operator"`
-	// System is the account in which servers tell of their clients.
+	// System is the account in which servers publish events about clients.
 	System  Identity `json:"system"`
 	Tenants []Tenant `json:"tenants"`
 	Users   []User   `json:"users"`
@@ -102,33 +101,32 @@ type Realm struct {
 	dir string
 }
 
-// Exists reports whether there is a realm in dir, or was: one that cannot be read, or of
-// which a part is left, counts as a realm. An init that failed at once leaves only a lock
-// and a folder without keys: these do not count.
+// Exists reports whether dir has a realm, or parts of one. An unreadable one counts. The lock and a folder
+// without keys, which an Init that failed leaves, do not count.
 func Exists(dir string) bool {
 	return holds(dir, func(name string) bool {
 		return name != lockName && (name != seedsName || hasSeeds(dir))
 	})
 }
 
-// hasSeeds reports whether there are keys in the realm's folder, or may be.
+// hasSeeds reports whether the realm's folder has keys, or cannot be read.
 func hasSeeds(dir string) bool {
 	return holds(filepath.Join(dir, seedsName), func(string) bool { return true })
 }
 
-// holds reports whether a folder has a file whose name counts, or cannot be read.
+// holds reports whether a folder has a file for which counts is true, or cannot be read.
 func holds(dir string, counts func(name string) bool) bool {
 	left, err := os.ReadDir(dir)
 	return slices.ContainsFunc(left, func(e fs.DirEntry) bool { return counts(e.Name()) }) || err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
-// errGone says that of a realm all is there but what it says.
+// errGone is the error of a realm whose file is missing.
 func errGone(dir string) error {
 	return fmt.Errorf("%s is missing, and the folder has other files of a realm; restore %s from a backup, or move that folder away to start a new realm, which refuses all earlier credentials",
 		filepath.Join(dir, fileName), dir)
 }
 
-// Read reads the realm in dir, or [ErrNone].
+// Read reads the realm in dir; [ErrNone]: there is no realm.
 func Read(dir string) (*Realm, error) {
 	path := filepath.Join(dir, fileName)
 	info, err := os.Stat(path)
@@ -163,7 +161,7 @@ func Read(dir string) (*Realm, error) {
 	return r, nil
 }
 
-// sound checks all claims: that they are signed by whom they should be.
+// sound checks the claims and their signers.
 func (r *Realm) sound() error {
 	op, err := jwt.DecodeOperatorClaims(r.Operator.JWT)
 	switch {
@@ -194,7 +192,7 @@ func (r *Realm) accountSound(id *Identity) error {
 	return err
 }
 
-// Tenant finds a tenant; empty is the default one.
+// Tenant returns a tenant; an empty name is the default tenant.
 func (r *Realm) Tenant(name string) (*Tenant, error) {
 	if name == "" {
 		name = DefaultTenant
@@ -206,8 +204,7 @@ func (r *Realm) Tenant(name string) (*Tenant, error) {
 	return &r.Tenants[i], nil
 }
 
-// user finds the last credentials that were issued for a name, of those that were not
-// revoked if there are any.
+// user returns the newest credentials of a name, preferably ones that are not revoked.
 func (r *Realm) user(tenant, name string) (last *User) {
 	for i := range r.Users {
 		u := &r.Users[i]
@@ -222,7 +219,7 @@ func (r *Realm) user(tenant, name string) (last *User) {
 	return last
 }
 
-// signer is the private key of an identity.
+// signer reads the private key of an identity.
 func (r *Realm) signer(id Identity) (nkeys.KeyPair, error) {
 	path := seedPath(r.dir, id.Key)
 	seed, err := os.ReadFile(path)
@@ -248,11 +245,11 @@ func (r *Realm) signer(id Identity) (nkeys.KeyPair, error) {
 
 func seedPath(dir, key string) string { return filepath.Join(dir, seedsName, key+".seed") }
 
-// A Credential is a user that lives as long as the process that made it.
+// A Credential is a user of this process alone.
 type Credential struct{ JWT, Seed string }
 
-// Internal makes credentials for the server's own process: everything in the
-// tenant, or with system, in the system account. They are written nowhere.
+// Internal makes credentials for the server's own process. They permit everything in the tenant, or with
+// system in the system account, and are not stored.
 func (r *Realm) Internal(tenant, name string, system bool) (Credential, error) {
 	account := r.System
 	if !system {
@@ -269,9 +266,8 @@ func (r *Realm) Internal(tenant, name string, system bool) (Credential, error) {
 	return Credential{JWT: made.token, Seed: string(made.seed)}, nil
 }
 
-// Stat tells of the file of the realm in dir: when that is another one, the realm
-// has changed. It is an error that the file cannot be opened any more, though it may be
-// the same one: the next start would fail.
+// Stat returns the state of the realm's file, which tells when the realm changes. A file that cannot be
+// opened is an error, also if it is unchanged, because the next start would fail.
 func Stat(dir string) (fs.FileInfo, error) {
 	f, err := os.Open(filepath.Join(dir, fileName))
 	if err != nil {

@@ -52,9 +52,8 @@ func refused(t *testing.T, err error, want string) {
 	}
 }
 
-// What is left of a realm is no place for another one: all credentials would end, and what is
-// stored would belong to nobody.
-func TestARealmThatIsGoneIsNotMadeAgain(t *testing.T) {
+// A new realm in the place of a damaged one would end all credentials, and its streams would belong to no tenant.
+func TestInitDoesNotReplaceADamagedRealm(t *testing.T) {
 	dir := made(t)
 	if err := os.Remove(filepath.Join(dir, "realm.json")); err != nil {
 		t.Fatal(err)
@@ -75,8 +74,8 @@ func TestARealmThatIsGoneIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// An init that failed before it wrote a key leaves a lock and a folder without keys, which
-// are no realm: another one succeeds, and until then brokers ask nobody.
+// An Init that failed before it wrote a key leaves a lock and a folder without keys. Another Init succeeds, and until
+// then clients need no credentials.
 func TestAnInitThatFailedLeavesNoRealm(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "auth")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -106,7 +105,7 @@ func TestAnInitThatFailedLeavesNoRealm(t *testing.T) {
 	}
 }
 
-func TestARealmIsMadeOnceAndKeptFromOthers(t *testing.T) {
+func TestARealmIsMadeOnceAndIsPrivate(t *testing.T) {
 	dir := made(t)
 	refused(t, realm.Init(t.Context(), dir, realm.Limits{}), "already exists")
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -167,7 +166,7 @@ func TestCredentialsThatOthersCanReadAreRefused(t *testing.T) {
 	refused(t, err, "chmod 600 "+file)
 }
 
-func TestCredentialsOfANameAreMadeAndTakenAway(t *testing.T) {
+func TestCredentialsAreIssuedAndRevoked(t *testing.T) {
 	dir := made(t)
 	var file string
 	i := agent("alice")
@@ -211,7 +210,7 @@ func TestCredentialsOfANameAreMadeAndTakenAway(t *testing.T) {
 }
 
 // Who cannot keep credentials has none.
-func TestCredentialsThatCanNotBeKeptAreRevoked(t *testing.T) {
+func TestCredentialsThatCannotBeStoredAreRevoked(t *testing.T) {
 	dir := made(t)
 	full := errors.New("the disk is full")
 	if _, err := realm.Add(t.Context(), dir, agent("alice"), func([]byte) error { return full }); !errors.Is(err, full) {
@@ -294,8 +293,7 @@ func TestARealmThatWasTamperedWithIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnExternalServer takes the credentials, and nobody else.
-func TestAnExternalServer(t *testing.T) {
+func TestAnExternalServerAcceptsOnlyTheCredentials(t *testing.T) {
 	dir := made(t)
 	if err := realm.AddTenant(t.Context(), dir, "blue", realm.Limits{}); err != nil {
 		t.Fatal(err)

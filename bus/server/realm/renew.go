@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// Renew makes new credentials, with a new key, for what a name has some for, and has
-// keep put them where they belong; then the old ones are revoked. good is how long the
-// new ones are good: nil is as long as the old ones were, and 0 for ever.
+// Renew replaces the credentials of a name with new ones for the same purpose, passes them to keep, which
+// stores them, and then revokes the old ones. good is their lifetime; nil: that of the old ones, 0: unlimited.
 //
-// The key is a new one because the realm does not have the old one, only whoever got the
-// credentials does; and because one that may have been seen should not be good for
-// longer.
+// The key is new, because the realm does not have the old private key, and because an old key that may have
+// leaked must not live longer.
 func Renew(ctx context.Context, dir, tenant, name string, good *time.Duration, keep func(creds []byte) error) (User, error) {
 	if tenant == "" {
 		tenant = DefaultTenant
@@ -27,12 +25,12 @@ func Renew(ctx context.Context, dir, tenant, name string, good *time.Duration, k
 		found := r.user(tenant, name)
 		switch {
 		case found == nil:
-			return nobody(tenant, name)
+			return notFound(tenant, name)
 		case !found.Revoked.IsZero():
 			return fmt.Errorf("the credentials of %s were revoked; create new ones with `broker creds add %s %s`", name, found.Role, name)
 		}
 		old, u = *found, *found
-		made, err = r.issue(&u, lasting(&old, good))
+		made, err = r.issue(&u, lifetime(&old, good))
 		return err
 	})
 	if err != nil {
@@ -48,8 +46,8 @@ func Renew(ctx context.Context, dir, tenant, name string, good *time.Duration, k
 	return u, nil
 }
 
-// lasting is how long credentials are to be good that take the place of old ones.
-func lasting(old *User, good *time.Duration) time.Duration {
+// lifetime returns the lifetime of credentials that replace old ones.
+func lifetime(old *User, good *time.Duration) time.Duration {
 	switch {
 	case good != nil:
 		return *good
@@ -59,7 +57,7 @@ func lasting(old *User, good *time.Duration) time.Duration {
 	return old.Expires.Sub(old.Issued)
 }
 
-// revokeKey takes the credentials of one key away.
+// revokeKey revokes the credentials with one key.
 func revokeKey(ctx context.Context, dir, tenant, key string) error {
 	return change(ctx, dir, func(r *Realm) error {
 		t, err := r.Tenant(tenant)
@@ -71,11 +69,11 @@ func revokeKey(ctx context.Context, dir, tenant, key string) error {
 	})
 }
 
-// soonest is how long before their end credentials are said to expire soon, at most.
+// soonest bounds how long before their expiry credentials count as expiring soon.
 const soonest = 7 * 24 * time.Hour
 
-// Soon reports whether credentials that are good expire soon: within a week, or the last
-// fifth of their time where that is less.
+// Soon reports whether valid credentials expire soon: within a week, or within the last fifth of their
+// lifetime if that is less.
 func (u *User) Soon(now time.Time) bool {
 	if u.Expires.IsZero() || u.Ended(now) {
 		return false

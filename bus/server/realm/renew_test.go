@@ -50,7 +50,7 @@ func TestRenewedCredentialsTakeThePlaceOfOldOnes(t *testing.T) {
 	refused(t, err, "has no credentials with the name")
 }
 
-func TestWhatExpiresSoon(t *testing.T) {
+func TestCredentialsExpireSoon(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {
 		lasts, left time.Duration
@@ -75,8 +75,7 @@ func TestWhatExpiresSoon(t *testing.T) {
 	}
 }
 
-// Whoever connects by credentials can see when they were made and when they end.
-func TestCredentialsSayWhenTheyEnd(t *testing.T) {
+func TestCredentialsHaveTheirTimes(t *testing.T) {
 	dir, file := made(t), filepath.Join(t.TempDir(), "alice.creds")
 	for _, lasts := range []time.Duration{48 * time.Hour, 0} {
 		i := agent("alice")

@@ -12,13 +12,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A signed is a user's new key, with the claims about it.
+// A signed holds a new user's key and claims.
 type signed struct {
 	key, token string
 	seed       []byte
 }
 
-// hand has keep put the credentials where they belong, and forgets the private key.
+// hand passes the credentials to keep, and then erases the private key.
 func (s *signed) hand(keep func(creds []byte) error) error {
 	creds, err := jwt.FormatUserConfig(s.token, s.seed)
 	if err == nil {
@@ -57,10 +57,10 @@ func (r *Realm) sign(account Identity, name string, g access.Grant, expires time
 	if err != nil {
 		return nil, fmt.Errorf("signing the credentials: %w", err)
 	}
-	return &signed{key: key, token: token, seed: bytes.Clone(seed)}, nil // the pair's own is wiped
+	return &signed{key: key, token: token, seed: bytes.Clone(seed)}, nil // Wipe erases the original
 }
 
-// userClaims are what the server is told of a user.
+// userClaims returns the claims of a user.
 func userClaims(key, name string, g access.Grant, expires time.Time) (*jwt.UserClaims, error) {
 	p, err := g.Permissions(access.Inbox(key))
 	if err != nil {
@@ -86,7 +86,7 @@ func userClaims(key, name string, g access.Grant, expires time.Time) (*jwt.UserC
 	return c, nil
 }
 
-// orUnlimited is a bound as claims say it.
+// orUnlimited returns a limit in the form of claims, where 0 has another meaning.
 func orUnlimited(n int64) int64 {
 	if n == 0 {
 		return jwt.NoLimit
@@ -94,8 +94,7 @@ func orUnlimited(n int64) int64 {
 	return n
 }
 
-// signTenant has the operator sign what is known of a tenant: its limits, and whose
-// credentials are revoked.
+// signTenant signs a tenant's limits and revocations.
 func (r *Realm) signTenant(t *Tenant) error {
 	c := jwt.NewAccountClaims(t.Key)
 	c.Name = t.Name
@@ -113,9 +112,8 @@ func (r *Realm) signTenant(t *Tenant) error {
 	return r.signAccount(&t.Identity, c)
 }
 
-// revokedFrom is a time at which the only claims of the user's key were there already,
-// also where the clock of the machine that revoked him is behind that of the one that
-// made them.
+// revokedFrom returns a time after the user's claims were issued, also if the clock of the machine that
+// revoked them is behind that of the one that issued them.
 func (u *User) revokedFrom() time.Time {
 	if made := u.Issued.Add(time.Minute); u.Revoked.Before(made) {
 		return made

@@ -8,21 +8,18 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/access"
 )
 
-// RoleTag begins the tag of a user's claims that says his role: servers repeat it
-// when they tell of their clients.
+// RoleTag begins the tag of a user's claims with the role. Servers repeat tags in events about clients.
 const RoleTag = "role:"
 
-// What begins the tags that say which pools a worker's credentials are for. Tags are
-// made lower case where they are handled, and pools differ by case: one whose token
-// would not be the same any more is written in hex. The others are not, because the
-// claims have to fit into the line by which a client connects.
+// The prefixes of the tags with a worker's pools. Tags are converted to lower case, and the names of pools
+// are case-sensitive, so names with upper case are written in hex. Others are not, because the claims must fit
+// into the CONNECT line.
 const (
 	poolTag    = "pool:"
 	poolHexTag = "poolx:"
 )
 
-// tags are what servers repeat of a grant. What else they tell of a client may be of
-// its own choice; the tags are those of the claims by which it was let in.
+// tags returns the tags of a grant. Servers verify them with the claims, unlike other fields of a client.
 func tags(g access.Grant) []string {
 	all := []string{RoleTag + string(g.Role)}
 	for _, pool := range g.Pools {
@@ -31,7 +28,7 @@ func tags(g access.Grant) []string {
 	return all
 }
 
-// tagOf is the tag of a pool.
+// tagOf returns the tag of a pool.
 func tagOf(pool string) string {
 	token, err := bus.Token(pool)
 	switch {
@@ -43,8 +40,7 @@ func tagOf(pool string) string {
 	return poolTag + token
 }
 
-// PoolsOf returns the pools that tags name, and whether they are for all pools. Tags
-// that cannot be read name none.
+// PoolsOf returns the pools of tags, and whether they are for all pools. It ignores malformed tags.
 func PoolsOf(tags []string) (pools []string, all bool) {
 	for _, tag := range tags {
 		if tag == poolTag+access.Everyone {
@@ -57,7 +53,7 @@ func PoolsOf(tags []string) (pools []string, all bool) {
 	return pools, false
 }
 
-// named is the pool that a tag names; empty: none.
+// named returns the pool of a tag; empty: the tag names no pool.
 func named(tag string) string {
 	if token, ok := strings.CutPrefix(tag, poolTag); ok {
 		pool, err := bus.ParseToken(token)

@@ -45,19 +45,19 @@ func New(t testing.TB, name string) *Authority {
 	return a
 }
 
-// A Change makes a certificate other than usual.
+// A Change modifies a certificate.
 type Change func(*x509.Certificate)
 
-// Expired makes one whose time is over.
+// Expired makes a certificate that has expired.
 func Expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 
-// Named makes one for these hosts only.
+// Named makes a certificate for these hosts only.
 func Named(hosts ...string) Change {
 	return func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = hosts, nil }
 }
 
-// Issue makes a certificate for loopback and its key, as name.pem and name.key;
-// one of that name is replaced. The files name no authority.
+// Issue makes a certificate for loopback and its key, as name.pem and name.key, and replaces existing
+// files. The result has no CA.
 func (a *Authority) Issue(t testing.TB, name string, changes ...Change) certs.Files {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
@@ -96,8 +96,7 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// write puts another file in the place of the one that is there, as those who
-// renew certificates do.
+// write replaces a file atomically, as programs that renew certificates do.
 func write(t testing.TB, path, kind string, der []byte) {
 	t.Helper()
 	data := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})

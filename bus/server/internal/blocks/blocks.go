@@ -1,9 +1,9 @@
-// Package blocks reads what JetStream's file store keeps of a stream on disk, before a
-// server does. The server cuts a damaged block off at the first record that it cannot
-// read, and goes on without the rest: that has to be known before it starts.
+// Package blocks reads the files of JetStream streams before a server does. The server truncates a damaged
+// block at the first unreadable record and continues without the rest. A broker must know that before it
+// starts the server.
 //
-// The format is nats-server's own and documented only by its source (filestore.go). The
-// tests hold this package to what the linked release writes.
+// The format is documented only by the source of nats-server (filestore.go). The tests compare this package
+// with files of the linked release.
 package blocks
 
 import (
@@ -34,31 +34,31 @@ const (
 	// headers (after their length, if it has any) and message, and at the end a checksum.
 	headSize = 22
 	sumSize  = 8
-	// withHeaders is set in the length of a record that has headers. erased and tombstone
-	// are set in the sequence of one that is no message any more.
+	// withHeaders is set in the length of a record with headers. erased and tombstone are set in
+	// the sequence of a deleted message.
 	withHeaders       = 1 << 31
 	erased, tombstone = 1 << 63, 1 << 62
 )
 
-// A Stream is what a stream's folder holds.
+// A Stream is the content of a stream's folder.
 type Stream struct {
-	// Last is the last sequence that can be read, of a message or of a mark of a deleted one.
+	// Last is the last readable sequence, of a message or of the mark of a deleted one.
 	Last uint64
-	// Bad is the first record that cannot be read; nil: all can.
+	// Bad is the first unreadable record; nil: none.
 	Bad *Bad
-	// Files has the size of every block, and Index tells one state of the server's index
-	// from another; empty: there is none.
+	// Files has the size of each block. Index identifies the state of the server's index; empty:
+	// there is no index.
 	Files map[string]int64
 	Index string
 }
 
-// Bad is a record that cannot be read, and with it what follows in its block.
+// Bad is an unreadable record. The rest of its block is unreadable, too.
 type Bad struct {
 	File   string
 	Offset int
 	// After is the last sequence before it.
 	After uint64
-	// Tail: no block follows.
+	// Tail: it is in the last block.
 	Tail bool
 }
 
@@ -66,7 +66,7 @@ func (b *Bad) String() string {
 	return fmt.Sprintf("%s cannot be read from byte %d on, after message %d", b.File, b.Offset, b.After)
 }
 
-// Read reads all blocks in the folder of the stream of that name.
+// Read reads all blocks in the folder of the stream.
 func Read(dir, name string) (Stream, error) {
 	s, err := List(dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func Read(dir, name string) (Stream, error) {
 	return s, nil
 }
 
-// List is [Read] without a look into the blocks.
+// List is [Read] without reading the blocks.
 func List(dir string) (Stream, error) {
 	s := Stream{Files: make(map[string]int64)}
 	entries, err := os.ReadDir(filepath.Join(dir, folder))
@@ -116,14 +116,14 @@ func List(dir string) (Stream, error) {
 	return s, err
 }
 
-// Purging reports whether the server was emptying the stream when it ended, and will
-// finish that: blocks may be gone then that are no loss.
+// Purging reports whether the server was emptying the stream when it ended, and will finish that. Missing
+// blocks are then no loss.
 func Purging(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "__new_msgs__"))
 	return err == nil
 }
 
-// number is the number of a block's file; -1: it is none.
+// number returns the number of a block's file; -1: it is not a block.
 func number(file string) int {
 	text, is := strings.CutSuffix(file, suffix)
 	n, err := strconv.ParseUint(text, 10, 31)
@@ -133,7 +133,7 @@ func number(file string) int {
 	return int(n)
 }
 
-// index is the checksum at the end of the server's index.
+// index returns the checksum at the end of the server's index.
 func index(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,8 +142,7 @@ func index(path string) (string, error) {
 	return hex.EncodeToString(data[max(len(data)-sumSize, 0):]), err
 }
 
-// read returns the last sequence in a block, and where the first record begins that cannot
-// be read; -1: all can.
+// read returns the last sequence in a block, and the offset of the first unreadable record; -1: none.
 func read(data []byte, stream string, block int) (last uint64, bad int) {
 	data, ok := unpacked(data)
 	if !ok {
@@ -152,7 +151,7 @@ func read(data []byte, stream string, block int) (last uint64, bad int) {
 	key := sha256.Sum256(fmt.Appendf(nil, "%s-%d", stream, block))
 	sum, err := highwayhash.NewDigest64(key[:])
 	if err != nil {
-		return 0, 0 // the key has the size that it takes
+		return 0, 0 // not possible with a key of this size
 	}
 	for at := 0; at < len(data); {
 		rest := data[at:]
@@ -182,8 +181,7 @@ func read(data []byte, stream string, block int) (last uint64, bad int) {
 	return last, -1
 }
 
-// unpacked is a block as it was before the server packed it, which it did for an earlier
-// release; false: it cannot be unpacked.
+// unpacked returns a block without the compression of earlier releases; false: it is damaged.
 func unpacked(data []byte) ([]byte, bool) {
 	const algorithm = 1
 	if len(data) < 5+sumSize || !bytes.HasPrefix(data, []byte{'c', 'm', 'p', algorithm}) {
@@ -193,7 +191,7 @@ func unpacked(data []byte) ([]byte, bool) {
 	if n <= 0 || 4+n > len(data)-sumSize {
 		return nil, false
 	}
-	packed, sum := data[4+n:len(data)-sumSize], data[len(data)-sumSize:] // which is not packed
+	packed, sum := data[4+n:len(data)-sumSize], data[len(data)-sumSize:] // the checksum is not compressed
 	whole, err := io.ReadAll(s2.NewReader(bytes.NewReader(packed)))
 	return append(whole, sum...), err == nil
 }

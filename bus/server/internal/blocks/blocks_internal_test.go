@@ -35,7 +35,7 @@ func record(sequence uint64, subject, headers, message string) []byte {
 	return sum.Sum(append(b, headers+message...))
 }
 
-func TestABlockIsReadUpToWhatCannotBe(t *testing.T) {
+func TestABlockIsReadUpToTheFirstUnreadableRecord(t *testing.T) {
 	first, second := record(7, "a.b", "", "message"), record(9, "a", "NATS/1.0\r\n\r\n", "")
 	gone := record(8|tombstone, "", "", "")
 	whole := append(append(append([]byte{}, first...), second...), gone...)
