@@ -6,8 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 )
 
-// FreeAddresses finds so many addresses of this machine that nobody listens on, for
-// servers whose address must be known before they listen.
+// FreeAddresses returns n free loopback addresses, for servers whose address must be known before they listen.
 func FreeAddresses(tb testing.TB, n int) []string {
 	tb.Helper()
 	all, err := ports.Free(n)

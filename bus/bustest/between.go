@@ -8,12 +8,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// between is where somebody stands between a client and JetStream.
+// between is the API prefix of a proxy between a client and JetStream.
 const between = "BETWEEN"
 
-// Between is JetStream as somebody tells of it who stands between, such as a leader that
-// was cut off. It answers what it likes, or keeps it; what it does not say that of goes on
-// to js.
+// Between returns a JetStream behind a proxy, such as a leader that was cut off. says may answer or drop a request and
+// return true; other requests go to js.
 func Between(t testing.TB, js jetstream.JetStream, says func(asked *nats.Msg) bool) jetstream.JetStream {
 	t.Helper()
 	nc := js.Conn()
@@ -36,7 +35,7 @@ func Between(t testing.TB, js jetstream.JetStream, says func(asked *nats.Msg) bo
 	return behind
 }
 
-// Beyond is where somebody who stands between hands on what was asked.
+// Beyond returns the real subject of a request to the proxy.
 func Beyond(asked *nats.Msg) string {
 	subject := strings.TrimPrefix(asked.Subject, between+".")
 	if strings.HasPrefix(subject, "$KV.") {

@@ -22,11 +22,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Main runs the tests of a package that starts servers in bubbles. The clock
-// that all servers of a process share then belongs to none of the bubbles.
+// Main runs the tests of a package that starts servers in bubbles. It starts the clock that all servers of a process
+// share outside of the bubbles.
 //
-// Under the race detector properties try a few cases, for it finds races and not
-// rare laws, unless -rapid.checks or RAPID_CHECKS says how many.
+// With the race detector properties try only a few cases, unless -rapid.checks or RAPID_CHECKS sets a number.
 func Main(m *testing.M) {
 	ats.Register()
 	if Raced {
@@ -35,19 +34,18 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fewCases has properties of rapid, if there are any, try as few cases as show
-// what they do at the same time.
+// fewCases makes properties of rapid try few cases.
 func fewCases() {
 	flag.Parse()
 	_, given := os.LookupEnv("RAPID_CHECKS")
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if f := flag.Lookup("rapid.checks"); f != nil && !given {
-		_ = f.Value.Set("10") // which it takes: it is a number
+		_ = f.Value.Set("10") // a valid number
 	}
 }
 
-// PlainOnly skips a test under the race detector, where it would take very long
-// and show no more than others do; why says what it holds in the plain run.
+// PlainOnly skips a test with the race detector, with which it would take very long and show no more than others;
+// why is what it checks without the detector.
 func PlainOnly(t testing.TB, why string) {
 	t.Helper()
 	if Raced {
@@ -61,11 +59,11 @@ func Start(t testing.TB) *server.Server {
 	return StartWith(t, server.Options{})
 }
 
-// StartWith is Start with options; an empty Dir is a temporary one, and an
-// interval of one minute replaces syncing always, which tests need not wait for.
+// StartWith is Start with options. An empty Dir is a temporary one. The default of SyncInterval is one minute, which is
+// faster.
 func StartWith(t testing.TB, o server.Options) *server.Server {
 	t.Helper()
-	// Timers that another bubble left in a pool must not be met in this one.
+	// Timers of another bubble in a pool must not be used in this one.
 	runtime.GC()
 	runtime.GC()
 	if o.Dir == "" {
@@ -87,9 +85,8 @@ func StartWith(t testing.TB, o server.Options) *server.Server {
 	return s
 }
 
-// Settle waits until the client library has noticed that everything ended: it
-// looks every 100 ms whether a subscription that is drained is empty, and a
-// bubble must not end before it has looked.
+// Settle waits for goroutines of the client library, which checks every 100 ms whether a drained subscription is empty. A
+// bubble must not end before them.
 func Settle() { <-time.After(150 * time.Millisecond) }
 
 // Connect connects to s until the test ends.

@@ -2,6 +2,6 @@
 
 package bustest
 
-// Raced says whether this binary looks for data races, which makes everything about
-// five times as slow. Laws and scenarios that take long are the plain run's.
+// Raced reports whether the race detector is on, which makes everything about five times as slow. Long properties and
+// scenarios run only without it.
 const Raced = false

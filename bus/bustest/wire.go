@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// A Wire is what lies between a client and a server. It can be held, so that
-// nothing arrives any more while everybody believes to be connected, and cut.
+// A Wire is a network path between clients and a server. It can be held, so that no data arrives although the
+// connections are open, and cut.
 type Wire struct {
 	listener net.Listener
 	server   string
 	done     sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	flow  chan struct{}
 	down  bool
 	ended bool
@@ -42,17 +42,17 @@ func StartWire(t testing.TB, server string) *Wire {
 	return w
 }
 
-// Addr is where clients connect to.
+// Addr returns the address for clients.
 func (w *Wire) Addr() string { return w.listener.Addr().String() }
 
-// Hold keeps back what is sent from now on, in both directions.
+// Hold holds back data in both directions.
 func (w *Wire) Hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.flow = make(chan struct{})
 }
 
-// Cut ends all connections and lets none be made.
+// Cut closes all connections and rejects new ones.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *Wire) Cut() {
 	}
 }
 
-// Resume lets everything through again, what was held back included.
+// Resume forwards data again, including the data that was held back.
 func (w *Wire) Resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +93,7 @@ func (w *Wire) accept() {
 	}
 }
 
-// add notes the two ends of a connection, unless none may be made.
+// add adds the two ends of a connection, unless the wire is cut.
 func (w *Wire) add(near, far net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,7 +104,7 @@ func (w *Wire) add(near, far net.Conn) bool {
 	return true
 }
 
-// carry brings what comes from one end to the other.
+// carry forwards data from one end to the other.
 func (w *Wire) carry(from, to net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {

@@ -8,11 +8,10 @@ import (
 	"path/filepath"
 )
 
-// LikeFolder gives what root has just made in a folder to whom the folder belongs. What
-// anybody else makes is his.
+// LikeFolder gives a file that root has just made to the owner of its folder. Files of other users stay as they are.
 //
-// It is for what nobody else can have put there: whoever owns the folder may have a link
-// in it to a file that is not his.
+// Use it only for a file that no other user can have put there, because the owner of a folder may put a link to a
+// foreign file there.
 func LikeFolder(f *os.File) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -33,9 +32,8 @@ func FolderLikeFolder(dir string) error {
 	return errors.Join(LikeFolder(f), f.Close())
 }
 
-// Instead gives a file that root writes into the place of another one to whom that belongs,
-// unless it is root's, or a link, or may have been put there by anybody; then, and where
-// there is none, to whom the folder does.
+// Instead gives a file that root writes over an old one to the owner of the old file. If the old file is missing,
+// root's, a link, or in a folder in which any user can write, it gives it to the owner of the folder.
 func Instead(f *os.File, path string) error {
 	if os.Geteuid() != 0 {
 		return nil

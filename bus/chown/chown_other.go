@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Like gives a file to whom another one belongs.
+// Like gives a file to the owner of another one.
 func Like(*os.File, fs.FileInfo) error { return nil }
 
 func roots(fs.FileInfo) bool { return true }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Like gives a file to whom another one belongs.
+// Like gives a file to the owner of another one.
 func Like(f *os.File, other fs.FileInfo) error {
 	is, err := f.Stat()
 	if err != nil {
@@ -32,7 +32,7 @@ func roots(info fs.FileInfo) bool {
 	return !ok || s.Uid == 0
 }
 
-// userOf is the user that a file belongs to.
+// userOf returns the owner of a file.
 func userOf(info fs.FileInfo) (uid int, known bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -49,7 +49,7 @@ func MountPoint(dir string) bool {
 	return syscall.Stat(dir, &is) == nil && syscall.Stat(dir+"/..", &above) == nil && is.Dev != above.Dev
 }
 
-// groupOf is the group of a file.
+// groupOf returns the group of a file.
 func groupOf(info fs.FileInfo) (gid int, known bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -58,7 +58,7 @@ func groupOf(info fs.FileInfo) (gid int, known bool) {
 	return int(s.Gid), true
 }
 
-// ownGroup reports whether a group is root's, or one of this process's. Root is in all.
+// ownGroup reports whether a group is root's, or one of this process's. Root is in all groups.
 func ownGroup(gid int) bool {
 	if gid == 0 || os.Geteuid() == 0 || gid == os.Getegid() {
 		return true
@@ -67,8 +67,7 @@ func ownGroup(gid int) bool {
 	return err == nil && slices.Contains(groups, gid)
 }
 
-// OpenFolder opens a folder that was just made. A link that took its place meanwhile is not
-// followed.
+// OpenFolder opens a folder that was just made. It does not follow a link that replaced it.
 func OpenFolder(dir string) (*os.File, error) {
 	return os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }

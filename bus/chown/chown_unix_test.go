@@ -28,15 +28,15 @@ func TestInstead(t *testing.T) {
 		old    func(path string) error
 		want   uint32
 	}{
-		"somebody's where anybody may write": {0, func(path string) error {
+		"another user's in a shared folder": {0, func(path string) error {
 			return errors.Join(file(bob)(path), os.Chmod(filepath.Dir(path), 0o777|fs.ModeSticky))
 		}, 0},
-		"nothing":                        {alice, nil, alice},
-		"a file of the folder's owner":   {alice, file(alice), alice},
-		"a file of somebody else":        {alice, file(bob), bob},
-		"somebody's in a folder of root": {0, file(bob), bob},
-		"a file of root":                 {alice, file(0), alice},
-		"a link of somebody else": {alice, func(path string) error {
+		"nothing":                            {alice, nil, alice},
+		"a file of the folder's owner":       {alice, file(alice), alice},
+		"a file of another user":             {alice, file(bob), bob},
+		"another user's in a folder of root": {0, file(bob), bob},
+		"a file of root":                     {alice, file(0), alice},
+		"a link of another user": {alice, func(path string) error {
 			return os.Symlink("/etc/passwd", path)
 		}, alice},
 	} {

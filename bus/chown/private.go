@@ -7,16 +7,14 @@ import (
 )
 
 // Private returns an error if other users of the machine can read or change a file that
-// holds a secret: credentials, a key, a token. Its owner may, and so may its group if that
-// is root's or one of this process's, as Kubernetes has it with fsGroup. Root is in all
-// groups. Links are followed; what is no regular file, such as a pipe, passes, and so does
-// every file where there are no such modes.
+// holds a secret: credentials, a key, a token. Its owner may, and its group may if it
+// is root's or one of this process's, as with fsGroup of Kubernetes. Root is in all groups. Links are followed. Other
+// kinds of files, such as pipes, pass, and so do all files on systems without such modes.
 func Private(path string) error {
 	return check(path, rule{bits: 0o7, can: "reach the secret in", mend: "chmod 600"})
 }
 
-// Guarded returns an error if other users of the machine can change a file that is no
-// secret, by the same rule.
+// Guarded returns an error if other users of the machine can change a file, by the same rule. They may read it.
 func Guarded(path string) error {
 	return check(path, rule{bits: 0o2, can: "change", mend: "chmod go-w"})
 }
@@ -32,7 +30,7 @@ func GuardedFolder(dir string) error {
 	return judgeFolder(dir, info)
 }
 
-// judgeFolder judges a folder by its owner, mode and group.
+// judgeFolder checks a folder's owner, mode and group.
 func judgeFolder(dir string, info fs.FileInfo) error {
 	const write = 0o2
 	uid, known := userOf(info)
@@ -53,7 +51,7 @@ func judgeFolder(dir string, info fs.FileInfo) error {
 
 // A rule is what other users must not do with a file.
 type rule struct {
-	bits      fs.FileMode // of the three that a mode has for others
+	bits      fs.FileMode // of the three permission bits of other users
 	can, mend string
 }
 
@@ -65,7 +63,7 @@ func check(path string, r rule) error {
 	return r.judge(path, info)
 }
 
-// judge goes by a file's mode and group.
+// judge checks a file's mode and group.
 func (r rule) judge(path string, info fs.FileInfo) error {
 	gid, known := groupOf(info)
 	mode := info.Mode().Perm()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// fileOf is what is known of a file of a group, with a mode.
+// fileOf is the information about a file of a group, with a mode.
 type fileOf struct {
 	mode fs.FileMode
 	gid  uint32

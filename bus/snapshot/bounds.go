@@ -7,47 +7,45 @@ import (
 	"strings"
 )
 
-// Others is the folder in which agents' sides unpack what others share. It is in
-// no snapshot: else each would hold all that came before it.
+// Others is the folder in which shims unpack shared folders. Snapshots leave it out, because they would otherwise
+// contain all earlier snapshots.
 const Others = "temp_workspaces"
 
-// The bounds of a snapshot.
+// The limits of a snapshot.
 const (
-	// MaxBytes is the most that the files of a snapshot may have together.
+	// MaxBytes limits the size of all files.
 	MaxBytes = 256 << 20
-	// MaxFiles is how many files and folders it may have.
+	// MaxFiles limits the number of files and folders.
 	MaxFiles = 10_000
-	// MaxDepth is how many folders may lie in one another.
+	// MaxDepth limits the nesting of folders.
 	MaxDepth = 100
 
-	// maxPath bounds a path in the folder, and where a link points to.
+	// maxPath limits a path in the folder, and the target of a link.
 	maxPath = 4096
-	// maxOverhead is what an archive may have beside the files' content, for
-	// each of them: its headers, and what fills its last block.
+	// maxOverhead limits the bytes of an archive besides contents, per file: headers and padding.
 	maxOverhead = 3*maxPath + 2048
 )
 
 var (
-	// ErrTooLarge says that a folder or a snapshot is beyond the bounds.
+	// ErrTooLarge means that a folder or a snapshot exceeds a limit.
 	ErrTooLarge = errors.New("the folder is too large for a snapshot")
-	// ErrBad says that an archive is not one that [Pack] wrote.
+	// ErrBad means that [Pack] did not write the archive.
 	ErrBad = errors.New("the snapshot cannot be unpacked")
 )
 
-// errDeep is about a path that is beyond the bounds.
+// errDeep is the error of a path that exceeds a limit.
 func errDeep(name string) error {
 	return fmt.Errorf("%w: %.200q lies in more than %d folders, or its path has more than %d bytes; share a folder that lies deeper",
 		ErrTooLarge, name, MaxDepth, maxPath)
 }
 
-// deep reports whether a path is beyond the bounds.
+// deep reports whether a path exceeds a limit.
 func deep(name string) bool {
 	return len(name) > maxPath || strings.Count(name, "/") > MaxDepth
 }
 
-// inside returns where a link called name points to in its shortest form, if
-// that is inside of the folder. Dots stand at the front only, where they are
-// about real folders: so no link can be led out of the folder by another one.
+// inside returns the shortest form of the target of a link called name, if it is inside of the folder. It has .. only at
+// the front, where it refers to real folders, so that another link cannot lead it out of the folder.
 func inside(name, target string) (string, bool) {
 	if target == "" || path.IsAbs(target) || len(target) > maxPath {
 		return "", false

@@ -13,10 +13,9 @@ import (
 	"syscall"
 )
 
-// Pack writes the folder dir to w, always the same bytes for the same content.
-// Links out of the folder are not followed; they, and what is no file, are left
-// out, and so is what vanishes meanwhile. Pack returns what was left out, for
-// people to know. Nothing is written if the folder is too large.
+// Pack writes the folder dir to w, with the same bytes for the same content. It leaves out links that lead out of the
+// folder, files of other kinds, and files that are deleted during the call, and returns what it left out. If the
+// folder is too large it writes nothing.
 func Pack(ctx context.Context, dir string, w io.Writer) ([]Omission, error) {
 	left, err := pack(ctx, dir, w)
 	if err != nil {
@@ -39,7 +38,7 @@ func pack(ctx context.Context, dir string, w io.Writer) ([]Omission, error) {
 		return nil, err
 	}
 	gz := gzip.NewWriter(w)
-	p := packer{scan: s, tar: tar.NewWriter(gz), room: MaxBytes}
+	p := packer{scan: s, tar: tar.NewWriter(gz), left: MaxBytes}
 	for _, e := range s.entries {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
@@ -51,12 +50,12 @@ func pack(ctx context.Context, dir string, w io.Writer) ([]Omission, error) {
 	return s.left, errors.Join(p.tar.Close(), gz.Close())
 }
 
-// A packer writes what a scan found.
+// A packer writes the entries of a scan.
 type packer struct {
 	scan *scan
 	tar  *tar.Writer
-	// room is how many bytes files may still have.
-	room int64
+	// left is how many bytes files may still have.
+	left int64
 }
 
 func (p *packer) entry(e entry) error {
@@ -69,8 +68,8 @@ func (p *packer) entry(e entry) error {
 	return p.file(e)
 }
 
-// file writes a regular file. What it has is read first and written then, so
-// that the archive says its right size even if it changes meanwhile.
+// file writes a regular file. It reads the whole file first, so that the size in the archive is correct even if the file
+// changes.
 func (p *packer) file(e entry) error {
 	f, why := p.open(e)
 	if why != "" {
@@ -82,14 +81,14 @@ func (p *packer) file(e entry) error {
 	if err != nil {
 		return err
 	}
-	// What is appended from now on is not waited for.
+	// Data that is appended from now on is left out.
 	var c content
 	defer c.close()
 	if err := c.read(io.LimitReader(f, info.Size())); err != nil {
 		p.scan.omit(e.name, whyUnreadable+": "+reason(err))
 		return nil
 	}
-	if p.room -= c.size; p.room < 0 {
+	if p.left -= c.size; p.left < 0 {
 		return fmt.Errorf("%w: its files grew beyond %d MiB while they were packed; share a smaller folder", ErrTooLarge, MaxBytes>>20)
 	}
 	h := tar.Header{Typeflag: tar.TypeReg, Name: e.name, Size: c.size, Mode: 0o644}
@@ -102,8 +101,8 @@ func (p *packer) file(e entry) error {
 	return c.write(p.tar)
 }
 
-// open opens the file that was seen, or says why not. What took its place
-// meanwhile is not opened: not even a pipe, for which a reader would wait.
+// open opens the file that was scanned, or returns why not. It does not open another file in its place, and does not
+// block on a pipe.
 func (p *packer) open(e entry) (f *os.File, problem string) {
 	f, err := p.scan.root.OpenFile(e.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -117,11 +116,10 @@ func (p *packer) open(e entry) (f *os.File, problem string) {
 	return nil, whyReplaced
 }
 
-// maxInMemory is how large a file may be to be packed without a detour.
+// maxInMemory is the largest file that is copied to memory, in bytes.
 const maxInMemory = 4 << 20
 
-// A content is what a file had at one moment, in memory or, if it was large, in a
-// file that nobody else changes.
+// A content is a copy of a file: in memory or, if it is large, in a temporary file.
 type content struct {
 	size   int64
 	memory bytes.Buffer
@@ -137,7 +135,7 @@ func (c *content) read(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// Where a file can be open without a name, nobody has to clean up after a crash.
+	// An unlinked file is removed by a crash, too.
 	_ = os.Remove(c.file.Name())
 	n, err = io.Copy(c.file, r)
 	c.size += n

@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/snapshot"
 )
 
-func TestLinksThatStayInTheFolderAreKept(t *testing.T) {
+func TestLinksWithinTheFolderAreKept(t *testing.T) {
 	for name, c := range map[string]struct{ at, to, kept string }{
 		"to a file beside it":                {"l", "f", "f"},
 		"to a folder":                        {"l", "d", "d"},
@@ -58,7 +58,7 @@ func TestLinksThatStayInTheFolderAreKept(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoFileIsLeftOut(t *testing.T) {
+func TestSpecialFilesAreLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	tree{"d/f": "file x"}.make(t, dir)
 	if err := syscall.Mkfifo(filepath.Join(dir, "d/pipe"), 0o600); err != nil {
@@ -73,7 +73,7 @@ func TestWhatIsNoFileIsLeftOut(t *testing.T) {
 
 // Agents work where the workspaces of others are unpacked. If those were shared
 // on, each answer would hold all before it, and soon be too large.
-func TestWhatOthersSharedIsNotSharedOn(t *testing.T) {
+func TestReceivedFoldersAreNotShared(t *testing.T) {
 	dir := t.TempDir()
 	tree{"f": "file x", "d/temp_workspaces/agent1/f": "file y", "d/temp_workspaces/.agent1.old/f": "file z", "temp_workspaces": "file mine"}.make(t, dir)
 	data, left := pack(t, dir)
@@ -210,7 +210,7 @@ func TestFoldersThatAreTooLargeAreRefusedByName(t *testing.T) {
 	}
 }
 
-func TestWhatCanNotBePackedIsSaid(t *testing.T) {
+func TestAFolderThatCannotBePackedIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -15,10 +15,9 @@ import (
 	"time"
 )
 
-// UnpackOnce is [Unpack] of the snapshot with that digest, which is "sha256-"
-// and the hex digits of the SHA-256 of its bytes. A snapshot with another digest
-// is refused. If dir was made from it before, nothing is done, and r is not
-// read: let r begin to fetch when it is first read.
+// UnpackOnce is [Unpack] of the snapshot with that digest, which is "sha256-" and the hex digits of the SHA-256 of its
+// bytes. Another digest of r is an error. If dir was made from the snapshot before, r is not read, so r should start to
+// fetch at its first read.
 func UnpackOnce(ctx context.Context, r io.Reader, dir, digest string) error {
 	if digest == "" {
 		return fmt.Errorf("unpacking into the folder %s: %w: it has no digest", dir, ErrBad)
@@ -31,15 +30,15 @@ func UnpackOnce(ctx context.Context, r io.Reader, dir, digest string) error {
 		return p.wrap(err)
 	}
 	defer p.unlock()
-	// Somebody else may have unpacked it meanwhile.
+	// Another process may have unpacked it.
 	if p.holds(digest) {
 		return nil
 	}
 	return p.wrap(p.fill(ctx, r, digest))
 }
 
-// MakeOthers makes the folder [Others] in dir, which must be there, and returns
-// its path. A link in its place would lead out of dir, and is an error.
+// MakeOthers makes the folder [Others] in dir, which must exist, and returns its path. A link in its place is an error,
+// because it could lead out of dir.
 func MakeOthers(dir string) (string, error) {
 	dir = filepath.Join(dir, Others)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
@@ -52,16 +51,14 @@ func MakeOthers(dir string) (string, error) {
 	return dir, err
 }
 
-// Holds reports whether [UnpackOnce] has made dir from the snapshot with that
-// digest, and nobody took the folder away since.
+// Holds reports whether [UnpackOnce] has made dir from the snapshot with that digest, and dir still exists.
 func Holds(dir, digest string) bool {
 	p, err := newPlace(dir)
 	return err == nil && p.holds(digest)
 }
 
-// A place is where a folder is unpacked to. Beside the folder are hidden names
-// that begin as it is called: its lock, the digest of what it holds, what is
-// being unpacked, and the folder that it was before.
+// A place is the target of an unpack. Beside the folder are hidden names that begin with its name: its lock, the digest
+// of its content, the folder that is being unpacked, and the previous folder.
 type place struct {
 	dir    string
 	parent string
@@ -87,7 +84,7 @@ func (p *place) wrap(err error) error {
 	return fmt.Errorf("unpacking into the folder %s: %w", p.dir, err)
 }
 
-// beside is a hidden name beside the folder.
+// beside returns a hidden name beside the folder.
 func (p *place) beside(suffix string) string {
 	return filepath.Join(p.parent, p.hidden+suffix)
 }
@@ -101,7 +98,7 @@ func (p *place) holds(digest string) bool {
 	return err == nil && info.IsDir()
 }
 
-// lock keeps all others away from the folder, in this process and in others.
+// lock locks the folder for this caller, among all processes.
 func (p *place) lock(ctx context.Context) error {
 	if err := os.MkdirAll(p.parent, 0o755); err != nil {
 		return err
@@ -125,8 +122,7 @@ func (p *place) lock(ctx context.Context) error {
 	}
 }
 
-// unlock leaves the file: whoever took it away would lock another one than
-// those who wait for it.
+// unlock keeps the file: a process that waits for the lock has it open, and a new file would have another lock.
 func (p *place) unlock() { _ = p.locked.Close() }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -140,8 +136,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// fill unpacks r beside the folder and puts it in its place. The caller holds
-// the lock.
+// fill unpacks r beside the folder and replaces the folder. The caller holds the lock.
 func (p *place) fill(ctx context.Context, r io.Reader, digest string) error {
 	p.sweep()
 	tmp := p.beside(unpacking + rand.Text())
@@ -152,15 +147,14 @@ func (p *place) fill(ctx context.Context, r io.Reader, digest string) error {
 		takeAway(tmp)
 		return err
 	}
-	// Who is reading the old folder may go on until there is another one.
+	// Readers of the old folder can continue until the next replacement.
 	if err := os.Rename(tmp, p.beside(old)); err != nil {
 		takeAway(tmp)
 	}
 	return nil
 }
 
-// takeAway takes a folder away, also if there are folders in it that nobody may
-// write to. What cannot be taken away now is swept by the next one.
+// takeAway deletes a folder, also one with read-only folders in it. The next call of sweep deletes the rest.
 func takeAway(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
@@ -179,14 +173,13 @@ func takeAway(dir string) {
 	_ = os.RemoveAll(dir)
 }
 
-// What is unpacked, and what was replaced last, is called so.
+// The suffixes of the hidden names.
 const (
 	unpacking = ".unpacking-"
 	old       = ".old"
 )
 
-// sweep takes away the folder that was replaced before, and what a process left
-// that died while it unpacked.
+// sweep deletes the folder that was replaced before, and the leftovers of processes that died.
 func (p *place) sweep() {
 	takeAway(p.beside(old))
 	entries, _ := os.ReadDir(p.parent)
@@ -217,7 +210,7 @@ func (p *place) into(ctx context.Context, r io.Reader, tmp, digest string) error
 	return p.swap(tmp, digest)
 }
 
-// swap puts the new folder in the place of the old one, and notes its digest.
+// swap replaces the old folder with the new one, and stores its digest.
 func (p *place) swap(tmp, digest string) error {
 	if err := os.Remove(p.beside(".digest")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -232,8 +225,7 @@ func (p *place) swap(tmp, digest string) error {
 	return os.Rename(note, p.beside(".digest"))
 }
 
-// stepAside is how a folder is replaced where the system cannot do it at
-// once: for a moment there is none.
+// stepAside replaces a folder on systems without an atomic exchange: for a moment dir does not exist.
 func stepAside(tmp, dir string) error {
 	aside := tmp + "-aside"
 	err := os.Rename(dir, aside)

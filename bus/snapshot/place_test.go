@@ -68,8 +68,7 @@ func TestAnotherSnapshotThanTheOneThatWasNamedIsRefused(t *testing.T) {
 	}
 }
 
-// TestReadersSeeTheOldFolderOrTheNew replaces a folder all the time, while
-// somebody reads a file in it.
+// The test replaces a folder all the time, and reads a file in it.
 func TestReadersSeeTheOldFolderOrTheNew(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "to")
 	var versions [2][]byte
@@ -112,8 +111,8 @@ func TestReadersSeeTheOldFolderOrTheNew(t *testing.T) {
 	}
 }
 
-// TestWhoReadsTheOldFolderMayGoOn holds on to a folder that is replaced.
-func TestWhoReadsTheOldFolderMayGoOn(t *testing.T) {
+// TestReadersOfTheOldFolderCanContinue holds on to a folder that is replaced.
+func TestReadersOfTheOldFolderCanContinue(t *testing.T) {
 	base := t.TempDir()
 	to := filepath.Join(base, "to")
 	tree{"d/f": "file x"}.make(t, to)
@@ -138,9 +137,8 @@ func TestWhoReadsTheOldFolderMayGoOn(t *testing.T) {
 	}
 }
 
-// Builders leave folders that nobody may write to: what cannot be swept is no
-// reason to say that the new folder is not there.
-func TestAFolderThatCanNotBeSweptIsReplacedAllTheSame(t *testing.T) {
+// Build tools leave read-only folders. An old folder that cannot be deleted must not fail the replacement.
+func TestAFolderThatCannotBeDeletedIsReplaced(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("NOT TESTED AS ROOT, who may sweep everything: a folder that cannot be swept")
 	}
@@ -161,7 +159,7 @@ func TestAFolderThatCanNotBeSweptIsReplacedAllTheSame(t *testing.T) {
 	if err != nil || len(left) != 3 { // the lock, the digest, and the folder before
 		t.Errorf("beside it are %q, %v", left, err)
 	}
-	t.Cleanup(func() { // the folders that nobody may write to
+	t.Cleanup(func() { // the read-only folders
 		err := filepath.WalkDir(filepath.Dir(to), func(path string, _ fs.DirEntry, _ error) error { return os.Chmod(path, 0o755) })
 		if err != nil {
 			t.Error(err)
@@ -169,7 +167,7 @@ func TestAFolderThatCanNotBeSweptIsReplacedAllTheSame(t *testing.T) {
 	})
 }
 
-func TestWhatTheDeadLeftIsSwept(t *testing.T) {
+func TestLeftoversOfCrashesAreDeleted(t *testing.T) {
 	base := t.TempDir()
 	tree{".to.unpacking-1/d/f": "file x", ".to.unpacking-2": "file x", ".too.unpacking-3": "file x", ".to.old/f": "file x"}.make(t, base)
 	if err := snapshot.Unpack(t.Context(), bytes.NewReader(archive(t, file("f"))), filepath.Join(base, "to")); err != nil {
@@ -181,7 +179,7 @@ func TestWhatTheDeadLeftIsSwept(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForTheLockGivesUpWithItsContext(t *testing.T) {
+func TestWaitingForTheLockEndsWithTheContext(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "to")
 	r, w := io.Pipe()
 	var first sync.WaitGroup

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// replace puts tmp in the place of dir, so that whoever looks sees one or the
-// other. What dir was is then called tmp.
+// replace exchanges tmp and dir atomically. The old folder is then called tmp.
 func replace(tmp, dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return os.Rename(tmp, dir)

@@ -2,5 +2,5 @@
 
 package snapshot
 
-// replace puts tmp in the place of dir. What dir was is then called tmp.
+// replace exchanges tmp and dir. The old folder is then called tmp.
 func replace(tmp, dir string) error { return stepAside(tmp, dir) }

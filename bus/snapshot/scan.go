@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// An Omission is something in a folder that is not in its snapshot.
+// An Omission is an entry of a folder that its snapshot leaves out.
 type Omission struct {
-	// Path is where it is in the folder.
+	// Path is its path in the folder.
 	Path string
 	// Why is the end of a sentence that begins with the path.
 	Why string
@@ -25,7 +25,7 @@ type Omission struct {
 
 func (o Omission) String() string { return o.Path + " " + o.Why }
 
-// Why something is left out.
+// The reasons for omissions.
 const (
 	whyOthers     = "holds what others shared"
 	whyOutside    = "is a link that leads out of the folder"
@@ -35,24 +35,24 @@ const (
 	whyUnreadable = "cannot be read"
 )
 
-// An entry is something that was found in a folder.
+// An entry is an entry of a folder.
 type entry struct {
 	name string
 	info fs.FileInfo
-	// target is where a link points to.
+	// target is the target of a link.
 	target string
 }
 
-// A scan finds out what is in a folder, before anything of it is written.
+// A scan lists a folder before anything is written.
 type scan struct {
 	root *os.Root
-	// abs are the folder's own absolute names, which links may begin with.
+	// abs are the absolute names of the folder, with which targets of links may begin.
 	abs     []string
 	entries []entry
 	left    []Omission
 	files   int
 	bytes   int64
-	// shares are, by the first name of their paths, what the entries add up to.
+	// shares are the sums of the entries, by the first name of their paths.
 	shares map[string]share
 }
 
@@ -76,7 +76,7 @@ func newScan(root *os.Root, dir string) *scan {
 
 func (s *scan) omit(name, why string) { s.left = append(s.left, Omission{Path: name, Why: why}) }
 
-// folder looks at all that is in the folder dir of the root.
+// folder scans the folder dir of the root.
 func (s *scan) folder(ctx context.Context, dir string) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -93,14 +93,14 @@ func (s *scan) folder(ctx context.Context, dir string) error {
 	return nil
 }
 
-// names lists a folder, sorted. One that cannot be read is only left out.
+// names lists a folder, sorted. An unreadable folder is left out.
 func (s *scan) names(dir string) ([]string, error) {
 	f, err := s.root.Open(dir)
 	if err != nil {
 		return nil, s.gone(dir, err)
 	}
 	defer f.Close()
-	// One more than may be, which is then noticed.
+	// Read one more than the limit, so that an excess is noticed.
 	names, err := f.Readdirnames(MaxFiles + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, s.gone(dir, err)
@@ -109,8 +109,7 @@ func (s *scan) names(dir string) ([]string, error) {
 	return names, nil
 }
 
-// gone notes that something could not be read. For the folder itself, that is
-// an error.
+// gone records an unreadable entry. For the folder itself it returns an error.
 func (s *scan) gone(name string, err error) error {
 	if name == "." {
 		return err
@@ -126,7 +125,7 @@ func why(err error) string {
 	return whyUnreadable + ": " + reason(err)
 }
 
-// reason is err without the name of the call and the path.
+// reason returns err without the system call and the path.
 func reason(err error) string {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
@@ -134,7 +133,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// look takes down one entry, and what is below it.
+// look scans one entry, and everything below it.
 func (s *scan) look(ctx context.Context, name string) error {
 	if deep(name) {
 		return errDeep(name)
@@ -165,7 +164,7 @@ func (s *scan) look(ctx context.Context, name string) error {
 	return nil
 }
 
-// link takes down a link if it stays in the folder.
+// link adds a link if its target is in the folder.
 func (s *scan) link(e entry) error {
 	target, err := s.root.Readlink(e.name)
 	if err != nil {
@@ -181,7 +180,7 @@ func (s *scan) link(e entry) error {
 	return nil
 }
 
-// relative is where the link called name points to, if that is in the folder.
+// relative returns the target of the link called name, if it is in the folder.
 func (s *scan) relative(name, target string) (string, bool) {
 	followed, err := s.root.Stat(name)
 	if path.IsAbs(target) {
@@ -195,7 +194,7 @@ func (s *scan) relative(name, target string) (string, bool) {
 		return "", false
 	}
 	if err != nil {
-		// What is not there is not looked into.
+		// A missing target is not followed.
 		return short, errors.Is(err, fs.ErrNotExist) && short == target
 	}
 	// The short form must mean the same: a/../b is b only if a is no link.
@@ -203,8 +202,7 @@ func (s *scan) relative(name, target string) (string, bool) {
 	return short, err == nil && os.SameFile(followed, direct)
 }
 
-// shorten is the way to an absolute path from the link called name; empty: it
-// is not in the folder.
+// shorten returns an absolute path as a path from the link called name; empty: it is not in the folder.
 func (s *scan) shorten(name, target string) string {
 	for _, abs := range s.abs {
 		if to, ok := below(abs, target); ok {
@@ -216,7 +214,7 @@ func (s *scan) shorten(name, target string) string {
 	return ""
 }
 
-// below is the path of target in the folder abs, if it is there.
+// below returns the path of target in the folder abs, if it is in it.
 func below(abs, target string) (string, bool) {
 	rel, err := filepath.Rel(abs, target)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
@@ -225,7 +223,7 @@ func below(abs, target string) (string, bool) {
 	return rel, true
 }
 
-// count counts what was found, also if it will be left out.
+// count counts an entry, also if it will be left out.
 func (s *scan) count(name string) error {
 	first, _, _ := strings.Cut(name, "/")
 	sh := s.shares[first]
@@ -239,7 +237,7 @@ func (s *scan) count(name string) error {
 		ErrTooLarge, MaxFiles, most)
 }
 
-// weigh counts the bytes of a file.
+// weigh adds the bytes of a file.
 func (s *scan) weigh(name string, size int64) {
 	first, _, _ := strings.Cut(name, "/")
 	sh := s.shares[first]
@@ -248,7 +246,7 @@ func (s *scan) weigh(name string, size int64) {
 	s.bytes += size
 }
 
-// check says what is too large, when all was looked at.
+// check returns an error if the scanned folder exceeds a limit.
 func (s *scan) check() error {
 	if s.bytes <= MaxBytes {
 		return nil
@@ -258,7 +256,7 @@ func (s *scan) check() error {
 		ErrTooLarge, s.bytes>>20, s.shares[most].bytes>>20, most, MaxBytes>>20)
 }
 
-// most is the first name with the largest share.
+// most returns the first name with the largest share.
 func (s *scan) most(compare func(a, b share) int) string {
 	return slices.MaxFunc(slices.Sorted(maps.Keys(s.shares)), func(a, b string) int {
 		return compare(s.shares[a], s.shares[b])

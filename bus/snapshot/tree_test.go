@@ -123,9 +123,8 @@ func trees() *rapid.Generator[tree] {
 	})
 }
 
-// TestWhatIsUnpackedIsWhatWasPacked also holds that the same content is always
-// the same bytes, whatever else differs.
-func TestWhatIsUnpackedIsWhatWasPacked(t *testing.T) {
+// The same content is always packed to the same bytes.
+func TestUnpackRestoresWhatPackWrote(t *testing.T) {
 	base, n := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++

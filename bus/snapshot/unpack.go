@@ -13,9 +13,8 @@ import (
 	"strings"
 )
 
-// Unpack makes dir what the snapshot holds, whole or not at all: what was there
-// before is replaced when all is there. Nothing is written outside of dir and of
-// hidden names beside it, whatever the snapshot says.
+// Unpack replaces dir with the content of the snapshot when all of it is unpacked, or leaves it unchanged. Any snapshot
+// writes only to dir and to hidden names beside it.
 func Unpack(ctx context.Context, r io.Reader, dir string) error {
 	p, err := newPlace(dir)
 	if err != nil {
@@ -42,7 +41,7 @@ func extract(ctx context.Context, r io.Reader, root *os.Root) error {
 		}
 		h, err := x.tar.Next()
 		if errors.Is(err, io.EOF) {
-			// The sum of it all stands at the end.
+			// Read the checksum at the end.
 			_, err = io.Copy(io.Discard, plain)
 			return bad("the archive is damaged or cut off", err)
 		}
@@ -55,8 +54,7 @@ func extract(ctx context.Context, r io.Reader, root *os.Root) error {
 	}
 }
 
-// bad is an error about an archive, if err is one; one of the bounds or of the reader says
-// enough by itself.
+// bad wraps an error of an archive, except errors of limits and of the reader.
 func bad(what string, err error) error {
 	if err == nil || errors.Is(err, ErrTooLarge) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -64,15 +62,14 @@ func bad(what string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrBad, what, err)
 }
 
-// refuse is an error about an entry of an archive.
+// refuse returns the error of an invalid entry.
 func refuse(name, why string) error { return fmt.Errorf("%w: its entry %.200q %s", ErrBad, name, why) }
 
 // An extractor writes the entries of an archive.
 type extractor struct {
 	root *os.Root
 	tar  *tar.Reader
-	// kinds are the entries so far: a folder comes before what is in it, and
-	// nothing comes twice.
+	// kinds are the entries so far. A folder comes before its contents, and each name once.
 	kinds map[string]byte
 	room  int64
 }
@@ -104,7 +101,7 @@ func (x *extractor) entry(h *tar.Header) error {
 	return refuse(name, "is neither a file nor a folder nor a symbolic link")
 }
 
-// check refuses names that lead elsewhere, and more of them than may be.
+// check rejects names outside of the folder, and too many names.
 func (x *extractor) check(name string) error {
 	switch {
 	case path.Clean(name) != name || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") || strings.ContainsRune(name, 0):
@@ -139,7 +136,7 @@ func (x *extractor) file(name string, h *tar.Header) error {
 	return x.made(name, errors.Join(err, f.Close()))
 }
 
-// made says which entry could not be written.
+// made adds the name of the entry to an error of writing it.
 func (x *extractor) made(name string, err error) error {
 	if err == nil {
 		return nil
@@ -150,7 +147,7 @@ func (x *extractor) made(name string, err error) error {
 	return fmt.Errorf("writing %.200q: %s", name, reason(err))
 }
 
-// A reader marks its errors, to tell them from those of a writer.
+// A reader marks its errors, to distinguish them from those of a writer.
 type reader struct{ io.Reader }
 
 type readError struct{ err error }
@@ -165,11 +162,10 @@ func (r reader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A writer hides that a file could read by itself.
+// A writer hides the ReadFrom method of a file.
 type writer struct{ io.Writer }
 
-// bounded is a reader that ends with an error where an archive is larger than
-// any that is right, however small it was compressed.
+// bounded is a reader that fails if an uncompressed archive exceeds the size of any valid one.
 type bounded struct {
 	r    io.Reader
 	left int64

@@ -137,8 +137,8 @@ func TestArchivesOfOthersCanBeUnpacked(t *testing.T) {
 	}
 }
 
-// FuzzUnpack holds that whatever an archive says, nothing is written beside
-// the folder, no link leads out of it, and it is there whole or not at all.
+// FuzzUnpack checks that no archive writes outside of the folder or makes a link out of it, and that the folder is
+// complete or missing.
 func FuzzUnpack(f *testing.F) {
 	for _, data := range hostile(f) {
 		if plain, err := gunzip(data); err == nil && len(plain) < 16<<10 {

@@ -8,33 +8,33 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Reason is why every hook of the table decides what it does.
+// Reason is the reason in every answer of the table.
 const Reason = "because"
 
-// A Cell is one answer of one hook, and what it must come to.
+// A Cell is one answer of one hook, with the expected outcome.
 type Cell struct {
-	// Event is where it answers; Closed: it is fail-closed.
+	// Event is the event; Closed: the hook is fail-closed.
 	Event  schema.EventType
 	Closed bool
-	// Answer is its JSON, as a hook writes it.
+	// Answer is the hook's JSON.
 	Answer string
 
 	row       row
 	word, to  string
 	value     string
 	valueMay  []string
-	wantError []string // what its errors must say, one each
+	wantError []string // a part of each error
 	want      want
 }
 
-// want is what a verdict must hold.
+// want is the expected verdict.
 type want struct {
 	decision                     schema.Decision
 	reason                       string // part of it
 	value, input, output, effect string
 }
 
-// Cells are all cells of the table, those of an event together.
+// Cells returns all cells of the table, ordered by event.
 func Cells() []Cell {
 	var all []Cell
 	for _, r := range table {
@@ -52,15 +52,15 @@ func Cells() []Cell {
 	return all
 }
 
-// effect is carried by every answer: it comes with whatever the hook decides.
+// effect is in every answer, with any decision.
 const effect = `{"set_flag":{"asked":true}}`
 
-// String is the cell as the name of a test.
+// String returns a name of the cell for tests.
 func (c Cell) String() string {
 	return fmt.Sprintf("%s/%s/%s/fail_closed=%t", c.Event, c.word, c.value, c.Closed)
 }
 
-// expect says what the cell's answer comes to.
+// expect computes the expected outcome.
 func (c *Cell) expect() {
 	c.Answer = fmt.Sprintf(`{"reason":%q,"effects":[%s]`, Reason, effect)
 	if c.word != "-" {
@@ -74,7 +74,7 @@ func (c *Cell) expect() {
 	failed := c.decide()
 	if c.unfit() {
 		c.wantError = append(c.wantError, "value dropped: ")
-		// What a guard wanted changed does not pass unchanged.
+		// An invalid change of a guard is a failure.
 		failed = failed || c.row.change != ""
 	}
 	if failed && c.Closed && c.row.policy != "" && !c.ends() {
@@ -86,14 +86,14 @@ func (c *Cell) expect() {
 	c.carry()
 }
 
-// decide reads the word, and reports whether the hook has failed.
+// decide applies the word, and reports whether the hook fails.
 func (c *Cell) decide() (failed bool) {
 	switch {
 	case c.to == "-":
 	case c.to == "!":
 		said := c.word
 		if said == "block" {
-			said = "deny" // which is what it means
+			said = "deny" // its meaning
 		}
 		c.wantError = append(c.wantError, fmt.Sprintf("decided %q; at %s write one of %s", said, c.Event, c.row.legal))
 		return true
@@ -106,28 +106,28 @@ func (c *Cell) decide() (failed bool) {
 	return false
 }
 
-// there: null is as good as no value.
+// there reports whether the answer has a value; null is none.
 func (c *Cell) there() bool { return c.value != "" && c.value != "null" }
 
-// unfit: the value is no stop's, and replaces nothing either.
+// unfit reports whether the value is neither that of a stop nor a replacement.
 func (c *Cell) unfit() bool {
 	return c.there() && c.to != "stop" && !slices.Contains(c.valueMay, c.row.change)
 }
 
-// ends: nothing after such a decision counts.
+// ends reports whether the decision ends the chain.
 func (c *Cell) ends() bool {
 	return slices.Contains([]schema.Decision{schema.Deny, schema.Fail, schema.Retry}, c.want.decision) &&
 		!slices.Contains([]schema.EventType{schema.PostToolUse, schema.ToolError, schema.QueryEnd}, c.Event)
 }
 
-// carry says where the value goes.
+// carry applies the value.
 func (c *Cell) carry() {
 	switch {
 	case !c.there(), c.unfit():
 	case c.want.decision == schema.Stop:
 		c.want.value = c.value
-	case c.to == "stop": // that the value is no stop's has been said
-	case c.ends(): // what ends the chain rewrites nothing
+	case c.to == "stop": // the error is already expected
+	case c.ends(): // it replaces nothing
 	case c.row.change == "input":
 		c.want.input = c.value
 	case c.row.change == "output":
@@ -137,8 +137,7 @@ func (c *Cell) carry() {
 	}
 }
 
-// Diff says in lines where a verdict about the cell's answer is not what the table
-// wants; empty: it is.
+// Diff returns the differences between a verdict about the cell's answer and the table; empty: none.
 func (c Cell) Diff(v *schema.Verdict) string {
 	var d []string
 	differs := func(what string, want, got any) {

@@ -1,6 +1,4 @@
-// Package contract is the table of events and decisions, written out by hand from
-// the contract, and what a hook's answer must come to by it: each event × each word
-// that a hook may decide × each kind of value. The dispatcher and a whole fabric
-// are walked through it by the same [Cells]. It takes nothing from what it judges,
-// and nothing from the model either.
+// Package contract is the contract's table of decisions, written by hand: the expected outcome for each event, each
+// word that a hook may decide and each kind of value. Tests of the dispatcher and of a whole fabric use the same
+// [Cells]. The package imports neither the code under test nor the model.
 package contract

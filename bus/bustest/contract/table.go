@@ -2,13 +2,12 @@ package contract
 
 import "github.com/hookfabric/hookfabric/schema"
 
-// words are what a hook may decide, in the columns of the table: nothing, all that
-// some event knows, the words of other systems, and one of nobody.
+// words are the columns of the table: no decision, the decisions of all events, words of other systems, and an unknown
+// one.
 const words = `-         continue  allow     approve   ask       deny      block     retry     stop      fail      reject    DENY`
 
-// A row is an event: what each word comes to (- is no opinion, ! an error of the
-// hook), the words that an error must name, what a failed guard decides instead, what
-// a stop's value may be, and what another's value replaces.
+// A row is an event: the outcome of each word (- is no opinion, ! an error of the hook), the words that an error must
+// name, the decision of a failed guard, the type of a stop's value, and what another value replaces.
 type row struct {
 	event                       schema.EventType
 	comesTo                     string
@@ -49,7 +48,7 @@ var table = []row{
 		"continue", "", "", ""},
 }
 
-// values are what an answer may carry, and what each may stand for.
+// values are the values of answers, with their possible meanings.
 var values = []struct{ json, may string }{
 	{``, ""},
 	{`null`, ""},

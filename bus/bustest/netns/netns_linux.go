@@ -1,5 +1,4 @@
-// Package netns gives processes of tests a network of their own, with a loopback
-// interface and nothing else.
+// Package netns runs processes of tests in a network namespace with only a loopback interface.
 package netns
 
 import (
@@ -11,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Isolate has c start in a new network, in which it may call [RaiseLoopback]. Where the
-// system lets this user make none, starting c fails.
+// Isolate makes c start in a new network namespace, in which it may call [RaiseLoopback]. Without the permission for
+// namespaces, starting c fails.
 func Isolate(c *exec.Cmd) {
 	if c.SysProcAttr == nil {
 		c.SysProcAttr = &syscall.SysProcAttr{}
@@ -27,7 +26,7 @@ func Isolate(c *exec.Cmd) {
 	}
 }
 
-// RaiseLoopback switches the loopback interface on, which a new network has switched off.
+// RaiseLoopback enables the loopback interface, which is disabled in a new namespace.
 func RaiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package netns gives processes of tests a network of their own. This system has none.
+// Package netns runs processes of tests in a network namespace. This system has none.
 package netns
 
 import (

@@ -1,6 +1,5 @@
-// Package ports finds addresses for the servers of tests and load tests that must be
-// known before they listen: those of a cluster name each other, and one that is killed
-// comes back to where its clients look for it.
+// Package ports finds addresses for servers of tests and load tests that must be known before the servers listen:
+// servers of a cluster name each other, and a restarted server must have its old address.
 package ports
 
 import (
@@ -10,19 +9,18 @@ import (
 	"strconv"
 )
 
-// Where Free looks: below the ports from which systems take those of connections, or
-// one of those might have the port before it is listened on, or while its server is dead.
+// The range of Free is below the ephemeral ports, because a connection could get the port before its server listens, or
+// during a restart of the server.
 const (
 	lowest  = 20_000
 	highest = 32_000
 )
 
-// triesEach is how many ports are looked at for each that is wanted.
+// triesEach bounds the ports that are tried for each wanted one.
 const triesEach = 100
 
-// Free finds so many addresses of the loopback interface that nobody listens on. It
-// looks at random, so that tests and load tests that run at the same time do not find
-// the same ones.
+// Free returns n free loopback addresses. It tries random ports, so that tests and load tests that run at the same
+// time do not find the same ones.
 func Free(n int) ([]string, error) { return between(lowest, highest, n) }
 
 func between(low, high, n int) (all []string, err error) {
@@ -35,7 +33,7 @@ func between(low, high, n int) (all []string, err error) {
 		if err != nil {
 			continue
 		}
-		defer l.Close() // all are kept until the last is found, so that they differ
+		defer l.Close() // keep all of them until the last one is found, so that they differ
 		all = append(all, address)
 	}
 	return all, nil

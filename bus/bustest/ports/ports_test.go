@@ -16,7 +16,7 @@ func TestFreePortsAreOutsideOfThoseOfConnections(t *testing.T) {
 	for _, address := range all {
 		host, port, err := net.SplitHostPort(address)
 		if n, bad := strconv.Atoi(port); err != nil || bad != nil || host != "127.0.0.1" || n < lowest || n >= highest {
-			t.Errorf("%s is none that was asked for", address)
+			t.Errorf("%s is not in the range", address)
 		}
 		l, err := net.Listen("tcp", address)
 		if err != nil {
@@ -29,7 +29,7 @@ func TestFreePortsAreOutsideOfThoseOfConnections(t *testing.T) {
 	}
 }
 
-func TestTooFewFreePortsAreSaid(t *testing.T) {
+func TestTooFewFreePortsAreAnError(t *testing.T) {
 	one, err := Free(1)
 	if err != nil {
 		t.Fatal(err)
