@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// activated starts the daemon as its unit does and systemd would: with a socket that is
-// there already. A shell says whose it is, since nobody knows that before there is a process.
+// activated starts the daemon as systemd does with its unit: with an open socket. A shell sets LISTEN_PID, which
+// is unknown before the process exists.
 func activated(t *testing.T, socket *os.File, env ...string) *process {
 	t.Helper()
 	words := append([]string{"-c", `LISTEN_PID=$$ exec "$@"`, "sh"}, daemonWords(t)...)
@@ -18,8 +18,7 @@ func activated(t *testing.T, socket *os.File, env ...string) *process {
 	return startHolding(t, []*os.File{socket}, env, "sh", words...)
 }
 
-// waitingAt reports whether somebody is connected to the unix socket at path, whom nobody
-// has taken in yet: then it stands there beside the one that listens.
+// waitingAt reports whether the unix socket at path has a connection that is not accepted yet.
 func waitingAt(path string) bool {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	return err == nil && strings.Count(string(sockets), " "+path+"\n") > 1
@@ -49,7 +48,7 @@ func TestTheFirstCallStartsTheDaemon(t *testing.T) {
 		}
 		d := activated(t, socket, "HOOKFABRIC_NATS="+b.url)
 		d.mustSay(t, 0, `msg=serving socket=`+path)
-		if code, err := p.wait(); err != nil || code != 0 || !strings.Contains(p.said.String(), `"reason":"nobody edits"`) {
+		if code, err := p.wait(); err != nil || code != 0 || !strings.Contains(p.said.String(), `"reason":"edits are denied"`) {
 			t.Errorf("the call that came first ended with %d, %v:\n%s", code, err, p.said)
 		}
 		d.must(t, syscall.SIGTERM)
@@ -62,8 +61,7 @@ func TestTheFirstCallStartsTheDaemon(t *testing.T) {
 	}
 }
 
-// What systemd gives that is no socket for hooks is said, and what it gave somebody else is
-// not taken.
+// A socket of another kind is reported, and a socket for another process is ignored.
 func TestTheDaemonTakesOnlyItsOwnSockets(t *testing.T) {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

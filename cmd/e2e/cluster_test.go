@@ -71,8 +71,7 @@ func (c *cluster) settled(t *testing.T) {
 	}
 }
 
-// leads is the broker whose server has the last word on what waits for agents: what
-// is told while nobody has it must wait.
+// leads returns the broker whose server leads the stream of items. Without a leader, new items must wait.
 func (c *cluster) leads(t *testing.T) int {
 	t.Helper()
 	js, err := jetstream.New(connect(t, c.url))
@@ -124,9 +123,9 @@ type teller struct {
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 	accepted map[string]bool // by key; read only once done
-	// longest is how long one thing was not accepted, answer how long one request took
-	// that was answered. lost counts those that were not: whoever had them was killed.
-	// cut counts those whose answer could not come, as the connection was dropped.
+	// longest is the longest time until an item was accepted, answer the longest time of a request with an
+	// answer. lost counts requests without an answer because the broker was killed, cut those whose
+	// connection was dropped.
 	longest, answer time.Duration
 	lost, cut       int
 	asking          atomic.Pointer[context.CancelFunc] // ends the request under way

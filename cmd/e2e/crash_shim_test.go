@@ -13,8 +13,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A shim that is killed while its answer is half written was heard by nobody:
-// when its lease is over, the agent's next shim brings all of it, once.
+// The agent does not use the half-written answer of a killed shim. When the lease ends, the agent's next shim
+// delivers all of it, once.
 func TestAShimThatIsKilledHalfwayLosesNothing(t *testing.T) {
 	if !long() {
 		t.Skip("a lease lasts 30 s; set HOOKFABRIC_LONG")

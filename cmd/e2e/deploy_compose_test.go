@@ -104,8 +104,7 @@ func TestTheCompositionIsSound(t *testing.T) {
 	}
 }
 
-// checkHealth has somebody look whether a service that runs for long is well, and nobody
-// whether one that comes to its end is: it has no time to be.
+// checkHealth checks that long-running services have a health check, and services that end have none.
 func checkHealth(t *testing.T, name string, s *composed) {
 	t.Helper()
 	h, serves := &s.Health, s.Restart == "unless-stopped"
@@ -151,8 +150,8 @@ func checkComposed(t *testing.T, name string, s *composed) {
 	}
 }
 
-// Prometheus scrapes all of the composition's processes, under the names that rules and
-// dashboards go by, and Grafana finds it and the dashboards.
+// Prometheus scrapes all processes of the composition under the job names that rules and dashboards use, and
+// Grafana finds it and the dashboards.
 func TestTheCompositionIsWatched(t *testing.T) {
 	c := readComposition(t)
 	text, err := os.ReadFile(dockerFolder + "prometheus.yaml")
@@ -256,7 +255,7 @@ func TestTheCompositionStarts(t *testing.T) {
 	prepare()
 	made := sums(t, secrets)
 	if prepare(); !maps.Equal(made, sums(t, secrets)) {
-		t.Error("prepare.sh makes anew what was there")
+		t.Error("prepare.sh replaces existing files")
 	}
 	c := readComposition(t)
 	here := newHere(t, &c, dir)

@@ -97,8 +97,7 @@ func dashboardQueries(t testing.TB) (all []string) {
 	return all
 }
 
-// Dashboards ask the Prometheus that whoever looks has chosen, say what they show and in
-// which unit, and put no panel on another.
+// Dashboards query the chosen Prometheus, have titles and units, and their panels do not overlap.
 func TestDashboardsAreSound(t *testing.T) {
 	uids := map[string]string{}
 	for file, d := range dashboards(t) {
@@ -149,7 +148,7 @@ func checkPanel(t testing.TB, where string, p *panel, variables []string) {
 		}
 		for _, m := range dashboardVariable.FindAllStringSubmatch(q.Expr, -1) {
 			if !slices.Contains(variables, m[1]) {
-				t.Errorf("%s: nobody chooses $%s", where, m[1])
+				t.Errorf("%s: there is no variable $%s", where, m[1])
 			}
 		}
 	}

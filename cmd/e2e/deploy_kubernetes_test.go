@@ -121,7 +121,7 @@ func rendered(t testing.TB, folder string) []manifest {
 }
 
 // Every file belongs to a kustomization, and all that these name is there.
-func TestKustomizationsAreWhole(t *testing.T) {
+func TestKustomizationsAreComplete(t *testing.T) {
 	used := map[string]bool{}
 	for folder, k := range kustomizations(t) {
 		used[filepath.Join(folder, "kustomization.yaml")] = true
@@ -191,7 +191,7 @@ func checkManifests(t *testing.T, all []manifest) {
 			checkMonitor(t, m, all)
 		case "Namespace", "ServiceAccount", "ConfigMap":
 		default:
-			t.Errorf("%s %s: nobody looks at manifests of this kind", m.Kind, m.Metadata.Name)
+			t.Errorf("%s %s: no test checks manifests of this kind", m.Kind, m.Metadata.Name)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func checkService(t *testing.T, m *manifest, all []manifest) {
 	}
 }
 
-// Where policies let others in or their pods out, there is a port, and somebody.
+// Each rule of a policy names a port and a peer.
 func checkPolicy(t *testing.T, m *manifest, all []manifest) {
 	t.Helper()
 	of := matched(m.Spec.PodSelector.MatchLabels, all)
@@ -315,7 +315,7 @@ func checkAutoscaler(t *testing.T, m *manifest, all []manifest) {
 	for _, metric := range m.Spec.Metrics {
 		query := adapterRules(t)[metric.Pods.Metric.Name]
 		if query == "" {
-			t.Errorf("the autoscaler %s goes by %s, which the adapter's rules do not make", m.Metadata.Name, metric.Pods.Metric.Name)
+			t.Errorf("the autoscaler %s uses %s, which the adapter's rules do not make", m.Metadata.Name, metric.Pods.Metric.Name)
 		}
 		for _, s := range metricsOf(query).selected {
 			if !strings.Contains(string(documented), "\n| `"+s.metric+"` |") {
@@ -325,7 +325,7 @@ func checkAutoscaler(t *testing.T, m *manifest, all []manifest) {
 	}
 }
 
-// A monitor makes jobs with the names that rules and dashboards go by.
+// A monitor makes jobs with the names that rules and dashboards use.
 func checkMonitor(t *testing.T, m *manifest, all []manifest) {
 	t.Helper()
 	var of []string
@@ -347,7 +347,7 @@ func checkMonitor(t *testing.T, m *manifest, all []manifest) {
 	}
 }
 
-// The configuration in the base is sound, and somebody serves its pools.
+// The configuration in the base is valid, and workers serve its pools.
 func TestTheConfigurationOfTheBase(t *testing.T) {
 	doc, err := broker.ReadConfig(kubernetesFolder + "base/hooks.yaml")
 	if err != nil || len(doc.Warnings) > 0 {
@@ -368,7 +368,7 @@ func TestTheConfigurationOfTheBase(t *testing.T) {
 	}
 	for _, h := range doc.Config.Hooks {
 		if !served[h.Pool] {
-			t.Errorf("nobody serves the pool %s of the hook %s", h.Pool, h.Name)
+			t.Errorf("no worker serves the pool %s of the hook %s", h.Pool, h.Name)
 		}
 	}
 }
@@ -427,7 +427,7 @@ func TestTheRealmIsUnpacked(t *testing.T) {
 	}
 }
 
-// secretNames are the secrets that manifests need and nobody makes.
+// secretNames returns the secrets that manifests need and do not contain.
 func secretNames(all []manifest) []string {
 	names := map[string]bool{}
 	for _, m := range pods(all) {

@@ -158,7 +158,7 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 }
 
 // What dashboards and runbooks ask is PromQL: as rules of a file promtool reads it.
-func TestPromtoolTakesWhatIsAsked(t *testing.T) {
+func TestPromtoolAcceptsTheQueries(t *testing.T) {
 	type recorded struct {
 		Record string `yaml:"record"`
 		Expr   string `yaml:"expr"`

@@ -138,9 +138,9 @@ func asksForWhatThereIs(t testing.TB, where, expr string, known map[string][]str
 	}
 }
 
-// What rules, dashboards and runbooks ask for is in a scrape of a broker and a worker
-// under load, and whatever these show is on a dashboard.
-func TestWhatIsAskedForIsThere(t *testing.T) {
+// Each metric in rules, dashboards and runbooks is in a scrape of a broker and a worker under load, and each
+// scraped metric is on a dashboard.
+func TestScrapesHaveTheMetricsOfRulesAndDashboards(t *testing.T) {
 	w := startMetered(t)
 	known := w.known(t)
 	for _, r := range rules(t) {
@@ -219,7 +219,7 @@ func TestSeriesDoNotGrowWithAgents(t *testing.T) {
 	for metric, names := range labels {
 		for _, name := range names {
 			if !isOneOf(name, "event", "decision", "pool", "hook", "outcome", "cause", "decided", "would", "source", "result", "connection", "le", "quantile", "version", "scope", "when", "limit", "stream", "state") {
-				t.Errorf("%s has the label %s, of which nobody said that its values are few", metric, name)
+				t.Errorf("%s has the label %s, which is not in the list of labels with few values", metric, name)
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func (w *metered) agents(t testing.TB, from, to int) {
 	}
 }
 
-// The example of a Prometheus' configuration names the jobs that rules and dashboards go by.
+// The example configuration of Prometheus has the job names that rules and dashboards use.
 func TestTheScrapeNamesTheJobs(t *testing.T) {
 	text, err := os.ReadFile(deployed + "prometheus/scrape.yaml")
 	if err != nil {
@@ -256,7 +256,7 @@ func TestTheScrapeNamesTheJobs(t *testing.T) {
 	}
 	for _, job := range []string{"hookfabric-broker", "hookfabric-worker"} {
 		if !strings.Contains(string(text), "job_name: "+job+"\n") {
-			t.Errorf("scrape.yaml has no job %s, which rules and dashboards go by", job)
+			t.Errorf("scrape.yaml has no job %s, which rules and dashboards use", job)
 		}
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// step does one step of an example, and what is to be done meanwhile.
-func (r *running) step(what, meanwhile, promised string) {
+// step does one step of an example, and a second one at the same time.
+func (r *running) step(what, during, promised string) {
 	r.Helper()
 	switch {
 	case !strings.HasPrefix(what, "{"):
 		r.operate(what, promised)
-	case meanwhile == "":
+	case during == "":
 		r.ask(what, promised)
 	default:
 		asked := make(chan struct{})
@@ -27,7 +27,7 @@ func (r *running) step(what, meanwhile, promised string) {
 			r.ask(what, promised)
 		}()
 		r.awaitCall()
-		r.operate(meanwhile, "")
+		r.operate(during, "")
 		<-asked
 	}
 }

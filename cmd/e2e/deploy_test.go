@@ -86,7 +86,7 @@ func hooksSchema(t *testing.T) func(any) error {
 }
 
 // Each example runs as its comment says, and answers as that promises.
-func TestExamplesDoWhatTheySay(t *testing.T) {
+func TestExamplesDoWhatTheirCommentsSay(t *testing.T) {
 	t.Parallel()
 	for _, file := range examples(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {

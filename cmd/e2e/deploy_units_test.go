@@ -66,7 +66,7 @@ func services() []string {
 }
 
 // What units say, the programs understand, and they get the time that they take to stop.
-func TestUnitsAreWhatTheProgramsTake(t *testing.T) {
+func TestUnitsUseExistingFlags(t *testing.T) {
 	most := stopTimes(t)
 	for _, name := range services() {
 		u := readUnit(t, name)
@@ -94,7 +94,7 @@ func TestUnitsAreWhatTheProgramsTake(t *testing.T) {
 }
 
 // The daemon understands its unit, and listens where hooks look.
-func TestTheDaemonsUnitsAreWhatItTakes(t *testing.T) {
+func TestTheUnitsOfTheDaemonUseExistingFlags(t *testing.T) {
 	socket, service := readUnit(t, "agentshim.socket"), readUnit(t, "agentshim.service")
 	t.Setenv("XDG_RUNTIME_DIR", "/run/user/1")
 	at := strings.ReplaceAll(socket.one(t, "Socket.ListenStream"), "%t", "/run/user/1")

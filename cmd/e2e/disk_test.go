@@ -28,7 +28,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("with a full disk a call got %+v, %v", v, err)
 		}
 	}
-	// More than what is left of the block that is written to.
+	// Larger than the free part of the current block.
 	if err := connect(t, b.url).Publish("$KV.hook_config.filler", make([]byte, 1<<16)); err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +68,9 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsOnAFullDisk fills the disk under a broker that is told to keep
+// TestItemsOnAFullDisk fills the disk under a broker that is told to keep
 // things for an agent: it says that it cannot, and goes on when it can again.
-func TestWhatWaitsOnAFullDisk(t *testing.T) {
+func TestItemsOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	b := startBroker(t, "--data", filepath.Join(disk, "data"))
 	inject := func(key, text string) (int, string) {

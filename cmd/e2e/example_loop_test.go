@@ -78,7 +78,7 @@ func Example_agentLoop() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	answer, err := l.Run(ctx, "What is there to read?")
+	answer, err := l.Run(ctx, "What can I read?")
 	for _, m := range l.History() {
 		if m.Result != nil {
 			fmt.Println(strings.TrimSpace(string(m.Result.Output) + m.Result.Error))

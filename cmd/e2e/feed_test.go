@@ -16,7 +16,7 @@ import (
 const denyEdits = `presets: []
 hooks:
   PreToolUse:
-    - {name: no-edits, matcher: Edit, type: builtin, handler: deny, options: {reason: nobody edits}}
+    - {name: no-edits, matcher: Edit, type: builtin, handler: deny, options: {reason: edits are denied}}
     - {name: fine, matcher: "Bash", type: builtin, handler: allow}
 `
 
@@ -63,7 +63,7 @@ func recorded(t *testing.T, stdout string) (ids []string) {
 }
 
 // What was decided is there after a stop, each verdict once, and can be picked.
-func TestTheFeedTellsWhatWasDecided(t *testing.T) {
+func TestTheFeedPrintsVerdicts(t *testing.T) {
 	dir, data := t.TempDir(), t.TempDir()
 	b := startBroker(t, "--config", write(t, dir, "hooks.yaml", denyEdits), "--data", data)
 	c := dial(t, b.url)
@@ -81,11 +81,11 @@ func TestTheFeedTellsWhatWasDecided(t *testing.T) {
 		t.Errorf("%d: %d records of %d; it said %q", code, len(got), len(want), stderr)
 	}
 	stdout, _, _ = told(t, "feed", "--nats", b.url, "--decision", "deny", "--agent", "test*", "--tool", "Edit", "--hook", "no-*", "--event", "PreToolUse", "--limit", "1")
-	line := `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z deny     PreToolUse tester       Edit   \S+ "nobody edits" no-edits:deny\n$`
+	line := `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z deny     PreToolUse tester       Edit   \S+ "edits are denied" no-edits:deny\n$`
 	if !regexp.MustCompile(line).MatchString(stdout) {
 		t.Errorf("it printed %q", stdout)
 	}
-	for _, none := range [][]string{{"--agent", "nobody"}, {"--decision", "ask"}, {"--hook", "other"}, {"--until", "30m"}, {"--event", "QueryEnd"}} {
+	for _, none := range [][]string{{"--agent", "unknown"}, {"--decision", "ask"}, {"--hook", "other"}, {"--until", "30m"}, {"--event", "QueryEnd"}} {
 		if stdout, _, code := told(t, append([]string{"feed", "--nats", b.url}, none...)...); stdout != "" || code != 0 {
 			t.Errorf("%q: %d, %q", none, code, stdout)
 		}
@@ -95,7 +95,7 @@ func TestTheFeedTellsWhatWasDecided(t *testing.T) {
 	}
 }
 
-// Who follows hears of each verdict once, whatever becomes of the broker meanwhile.
+// A client that follows gets each verdict once, although the broker restarts.
 func TestTheFeedGoesOnWhenItsBrokerIsBack(t *testing.T) {
 	dir, data := t.TempDir(), t.TempDir()
 	b := startBroker(t, "--config", write(t, dir, "hooks.yaml", denyEdits), "--data", data)
@@ -130,7 +130,7 @@ func TestTheFeedGoesOnWhenItsBrokerIsBack(t *testing.T) {
 	}
 }
 
-func TestWithoutARecordTheFeedShowsWhatComes(t *testing.T) {
+func TestWithoutARecordTheFeedShowsNewVerdicts(t *testing.T) {
 	dir := t.TempDir()
 	b := startBroker(t, "--config", write(t, dir, "hooks.yaml", denyEdits), "--record", "off")
 	c := dial(t, b.url)

@@ -25,9 +25,9 @@ const (
 	floodFor   = 5 * time.Second
 )
 
-// TestNoFloodOfAnAgentHoldsUpAFreeze: an agent's credential sends as much as four connections
+// TestAFloodOfAnAgentDoesNotDelayAFreeze: an agent's credential sends as much as four connections
 // can, of each kind of message that it may send.
-func TestNoFloodOfAnAgentHoldsUpAFreeze(t *testing.T) {
+func TestAFloodOfAnAgentDoesNotDelayAFreeze(t *testing.T) {
 	data := t.TempDir()
 	operator := credentials(t, data, "init", "operator", "op")
 	b := startBroker(t, "--data", data, "--config", write(t, data, "hooks.yaml",

@@ -8,9 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestForgedStatusStopsNobody: a message that looks like the server's own
-// "nobody is there" is only one more malformed event, however many come.
-func TestForgedStatusStopsNobody(t *testing.T) {
+// A message that looks like the server's "no responders" is only a malformed event.
+func TestForgedStatusMessagesStopNoBroker(t *testing.T) {
 	f := startJunkFabric(t)
 	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(f.broker.url, "nats://"), patience)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A broker that stands still when a freeze comes is named, and goes by it before it
-// answers another call.
-func TestABrokerThatStoodStillGoesByAFreeze(t *testing.T) {
+// A broker that was suspended during a freeze is named, and applies the freeze before it answers another call.
+func TestASuspendedBrokerAppliesAFreezeBeforeItAnswers(t *testing.T) {
 	t.Parallel()
 	s := startSpread(t, 2, 0)
 	s.operate(t, 0, "freeze", "--agent", "other")

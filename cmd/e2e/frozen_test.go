@@ -11,10 +11,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestStoppedBrokerBlamesNobody: a broker that was stopped itself for two
+// TestAStoppedBrokerBlamesNoNode: a broker that was stopped itself for two
 // seconds has heard no beats in that time. That is its own silence, not its
 // workers'.
-func TestStoppedBrokerBlamesNobody(t *testing.T) {
+func TestAStoppedBrokerBlamesNoNode(t *testing.T) {
 	c := startCrew(t, goKind, true)
 	l := startLoad(t, dial(t, c.broker.url))
 	l.more(t, 50)

@@ -42,8 +42,7 @@ func (goRunner) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 // Close has nothing to end.
 func (goRunner) Close() error { return nil }
 
-// waiting is a handler that gives its answer after a while, as hooks do that
-// ask somebody else.
+// waiting is a handler that answers after a while, as hooks that query a service do.
 func waiting(answer schema.Result) workers.Handler {
 	return workers.HandlerFunc(func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
 		t := time.NewTimer(rand.N(100 * time.Millisecond))
@@ -57,7 +56,7 @@ func waiting(answer schema.Result) workers.Handler {
 	})
 }
 
-// awaitFile waits until somebody has made a file.
+// awaitFile waits until a file exists.
 func awaitFile(ctx context.Context, path string) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// A journal is what a process said so far. Whoever waits for a line is woken
-// as soon as it comes.
+// A journal is the output of a process so far. Waiters for a line are woken when it comes.
 type journal struct {
 	mu      sync.Mutex // guards what follows
 	text    []byte

@@ -61,7 +61,7 @@ func junkPayloads() []junk {
 		{"no event's name", "has no hook_type", `{"tool_name":"Bash"}`},
 		{"an unknown event", "unknown event", `{"hook_type":"BeforeLunch"}`},
 		{"a number for the tool", "it must be a string", `{"hook_type":"PreToolUse","tool_name":1}`},
-		{"a time that is none", "it must be a time such as", `{"hook_type":"PreToolUse","timestamp":"noon"}`},
+		{"an invalid time", "it must be a time such as", `{"hook_type":"PreToolUse","timestamp":"noon"}`},
 		{"a name twice", "the event is not valid JSON", `{"hook_type":"PreToolUse","hook_type":"PostToolUse"}`},
 		{"deep nesting", "the event is not valid JSON", `{"hook_type":"PreToolUse","tool_input":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "}"},
 	} {

@@ -39,7 +39,7 @@ func junkEvent(name, want string, spoil func(*nats.Msg)) junk {
 	}}
 }
 
-// verdict makes a raw request; nil: nobody listens there.
+// verdict makes a raw request; nil: there are no responders.
 func (f *junkFabric) verdict(t testing.TB, m *nats.Msg) *schema.Verdict {
 	t.Helper()
 	answer, err := f.request(t, m)
@@ -129,7 +129,7 @@ func junkEvents() []junk {
 		{"a nested tool first", "the event", body(`{"tool_input":{"tool_name":"Guarded"},"tool_name":["Guarded"]}`)},
 		{"a tool twice, hidden", "the event", body(`{"tool_name":"Guarded","tool\u005fname":"Lax"}`)},
 		{"a body of more than fits", "at most", body(`{"tool_name":"Guarded","prompt":"` + strings.Repeat("x", schema.MaxEvent) + `"}`)},
-		{"an event nobody knows", "unknown event", subject("hook.v1.event.junk.Nonsense")},
+		{"an unknown event", "unknown event", subject("hook.v1.event.junk.Nonsense")},
 		{"an event in small letters", "unknown event", subject("hook.v1.event.junk.pretooluse")},
 		{"an agent with a faulty escape", "faulty escape", subject("hook.v1.event.a=zz.PreToolUse")},
 		{"an agent with a needless escape", "needs none", subject("hook.v1.event.=41.PreToolUse")},

@@ -72,7 +72,7 @@ func junkBatches() []junk {
 		junkBatch("no time left said", bad, "Hook-Left is missing", unset(schema.HeaderLeft)),
 		junkBatch("no time left", bad, "send a duration above zero", set(schema.HeaderLeft, "0s")),
 		junkBatch("a faulty escape", bad, "write a percent sign as %25", set(schema.HeaderAgent, "%")),
-		junkBatch("a config nobody has", stale, "config version 99 is not known here", set(schema.HeaderConfig, "99")),
+		junkBatch("an unknown config", stale, "config version 99 is not known here", set(schema.HeaderConfig, "99")),
 		junkBatch("the largest config", stale, "is not known here", set(schema.HeaderConfig, fmt.Sprint(uint64(math.MaxUint64)))),
 		junkBatch("a hook of another pool", stale, "has no hook 0 for a pool of this worker", set(schema.HeaderHooks, "0")),
 		junkBatch("a hook that is not there", stale, "has no hook 999999", set(schema.HeaderHooks, "999999")),
@@ -115,14 +115,14 @@ func junkBeats() []junk {
 	beat("a fraction for a capacity", "error=", `{"capacity":1.5}`, false)
 	beat("a capacity that overflows", "error=", `{"capacity":99999999999999999999}`, false)
 	beat("negative versions", "error=", `{"versions":[-1]}`, false)
-	beat("batches that are none", "error=", `{"batches":[1]}`, false)
+	beat("malformed batches", "error=", `{"batches":[1]}`, false)
 	beat("a member twice", "error=", `{"capacity":1,"capacity":2}`, false)
 	beat("binary", "error=", "\x00\xff", false)
 	beat("a worker that is not there", "allow, <nil>", `{"capacity":1000000,"versions":[1]}`, true)
 	beat("a capacity of everything", "allow, <nil>", fmt.Sprintf(`{"capacity":%d,"in_flight":%d,"versions":[1]}`, math.MaxInt, math.MinInt), true)
 	beat("a negative capacity", "allow, <nil>", `{"capacity":-5,"in_flight":-9}`, true)
 	beat("no capacity", "allow, <nil>", `{"versions":[1]}`, true)
-	beat("somebody else's name", "allow, <nil>", `{"pool":"crew","worker":"w1","draining":true,"capacity":1}`, true)
+	beat("another worker's name", "allow, <nil>", `{"pool":"crew","worker":"w1","draining":true,"capacity":1}`, true)
 	beat("outcomes of batches that are not", "allow, <nil>", `{"capacity":1,"batches":[{"batch":"x","outcomes":[{"hook":-1},{"hook":99}]}]}`, true)
 	return all
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestLeaf has a shim at another site ask: the site's broker judges by what the hub
-// has stored, with the hub's workers, and what is told there is stored at the hub.
+// A site's broker uses the configuration and the workers of the hub, and items from the site are stored at the hub.
 func TestLeaf(t *testing.T) {
 	dir, at := t.TempDir(), bustest.FreeAddresses(t, 1)[0]
 	hub := startBroker(t, "--leaf-listen", at, "--config", goKind.config(t, dir))

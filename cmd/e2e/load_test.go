@@ -133,8 +133,8 @@ func count(calls []called) *tally {
 	return s
 }
 
-// promised reports whether a verdict is one of those that its tool can get,
-// whoever died meanwhile: a fail-closed hook denies, an idempotent one answers.
+// promised reports whether its tool may get this verdict although processes died: a fail-closed hook denies,
+// and an idempotent one answers.
 func promised(c called) bool {
 	switch c.tool {
 	case guarded:
@@ -163,7 +163,7 @@ func (s *tally) check(t testing.TB) {
 	s.checkVerdicts(t)
 }
 
-// checkVerdicts is check where some calls may be nobody's to judge.
+// checkVerdicts is check for runs in which some calls may get no verdict.
 func (s *tally) checkVerdicts(t testing.TB) {
 	t.Helper()
 	for _, c := range s.wrong[:min(len(s.wrong), 5)] {

@@ -71,7 +71,7 @@ func loopExamples() []loopExample {
 			case r.Saw(exampleSchema):
 				return calls("query_db", `{"sql":"SELECT * FROM users"}`)
 			case r.Saw("database error"):
-				return answer("nobody told me the tables")
+				return answer("the tables are unknown")
 			}
 			return calls("query_db", `{"sql":"SELECT * FROM user"}`)
 		}, hook: recovered, want: "<answer>2 users</answer>", requests: 3, seen: exampleSchema},
@@ -86,8 +86,8 @@ func loopExamples() []loopExample {
 		}, hook: remembered, want: cachedAnswer},
 		{agent: "cached", format: render.OpenAI, query: "What is a bus?", model: func(model.Request) model.Turn {
 			return answer("a model said so")
-		}, hook: remembered, want: "<answer>a model said so</answer>", requests: 1, seen: "What is a bus?", more: " of what it does not know"},
-		{agent: "enriching", format: render.Grok, query: "What is there?", model: func(r model.Request) model.Turn {
+		}, hook: remembered, want: "<answer>a model said so</answer>", requests: 1, seen: "What is a bus?", more: "of what it does not know"},
+		{agent: "enriching", format: render.Grok, query: "What can I read?", model: func(r model.Request) model.Turn {
 			switch {
 			case r.Saw("warehouse"):
 				return answer("3 items in the warehouse")

@@ -1,9 +1,8 @@
-// Package e2e_test runs the commands as what they are: processes. The test
-// binary is all of them, and a NATS server and a worker of somebody's own
-// besides; which one it is, its name says.
+// Package e2e_test runs the commands as processes. The test binary is all of them, and also a NATS server and
+// a worker of a user. Its name selects the program.
 //
-// Everything here waits for what a process says or answers, never for time to
-// pass. What takes longer or needs root runs only with HOOKFABRIC_LONG set.
+// The tests wait for the output or answers of processes, never for a fixed time. Tests that take longer or
+// need root run only with HOOKFABRIC_LONG set.
 package e2e_test
 
 import (

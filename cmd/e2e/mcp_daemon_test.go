@@ -17,8 +17,8 @@ type sharing struct {
 	session string
 }
 
-// newSharing starts them. A hook that is asked before a call numbers it, so that
-// nobody can ask it twice about one unnoticed; one that is asked after it speaks.
+// newSharing starts them. A hook before a call numbers it, so that the test notices a second event for one call;
+// a hook after the call injects a text.
 func newSharing(t *testing.T) (s *sharing, daemon *process, b *brokerProcess) {
 	t.Helper()
 	dir := t.TempDir()
@@ -127,7 +127,7 @@ func TestAProxyBeforeAFrozenDaemonAsksTheFabric(t *testing.T) {
 	if r := c.called("toolu_1", `{"m":"hello"}`); !strings.Contains(r, `"text":"run 1"`) {
 		t.Errorf("%s", r)
 	}
-	b.freeze(t) // now nobody answers, and the hook is fail-closed
+	b.freeze(t) // no broker answers, and the hook is fail-closed
 	if r := c.called("toolu_2", `{"m":"hello"}`); !strings.Contains(r, `"isError":true`) || strings.Contains(r, `"text":"run`) {
 		t.Errorf("with the fabric frozen: %s", r)
 	}

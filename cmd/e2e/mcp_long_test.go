@@ -201,8 +201,7 @@ func conformance(t *testing.T, bin, url string) (lines []string) {
 	return lines
 }
 
-// startOther starts a server of somebody else's that listens at the second of its
-// arguments, until the test ends.
+// startOther starts another program's server, which listens at the second of its arguments, until the test ends.
 func startOther(t *testing.T, path string, args ...string) {
 	t.Helper()
 	p, err := launch(t.TempDir(), os.Environ(), path, args...)

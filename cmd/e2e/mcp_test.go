@@ -52,7 +52,7 @@ func mcpServer() {
 		}
 	}
 	if os.Getenv("STAYS") != "" {
-		select {} // until somebody kills it
+		select {} // until it is killed
 	}
 }
 
@@ -123,8 +123,7 @@ func (c *mcpClient) ask(method, params string) string {
 	return c.answer(c.next)
 }
 
-// answer is the answer to a request, without its id; what comes before it is
-// somebody else's. Empty: the server has ended.
+// answer returns the answer to a request, without its id, and skips other messages; empty: the server has ended.
 func (c *mcpClient) answer(id int) string {
 	for {
 		line, err := c.out.ReadString('\n')

@@ -195,7 +195,7 @@ func (p *process) wait() (int, error) {
 	}
 }
 
-// eventually polls a process of somebody else's until it is as it should be.
+// eventually polls another program until a condition holds.
 func eventually(what string, ok func() bool) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -47,7 +47,7 @@ func TestKilledBrokerComesBack(t *testing.T) {
 }
 
 // checkNeverAllowed fails the test if a fail-closed hook's call got through.
-// Until the workers are back, nobody answers for their pool.
+// Until the workers are back, their pool has no worker.
 func (s *tally) checkNeverAllowed(t testing.TB) {
 	t.Helper()
 	for _, c := range s.wrong {

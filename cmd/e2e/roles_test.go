@@ -16,8 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// natsServer is a NATS server of somebody's own: JetStream in DIR, on a free
-// loopback port or on the one that is named.
+// natsServer is a NATS server of a user: JetStream in DIR, on a free loopback port or on the named one.
 func natsServer(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("nats-server", flag.ContinueOnError)
 	dir := flags.String("dir", "", "where JetStream keeps its data")
@@ -54,8 +53,7 @@ func natsServer(ctx context.Context, args []string, _ io.Reader, stdout, stderr 
 	return 0
 }
 
-// goHooks is a worker of somebody's own, whose hooks wait up to a tenth of a
-// second as hooks do that ask somebody else.
+// goHooks is a worker of a user. Its hooks wait up to a tenth of a second, as hooks that query a service do.
 func goHooks(ctx context.Context, args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("gohooks", flag.ContinueOnError)
 	url := flags.String("nats", "", "the fabric")

@@ -16,10 +16,10 @@ func crowd() int {
 	return 24
 }
 
-// TestCrowdRegistersAtOnce has as many agents as start with a fleet register
+// TestManyAgentsRegisterAtOnce has as many agents as start with a fleet register
 // hooks of their own at the same time, at both brokers: each gets what it asked
 // for, and none takes away what another one registered.
-func TestCrowdRegistersAtOnce(t *testing.T) {
+func TestManyAgentsRegisterAtOnce(t *testing.T) {
 	s := startSpread(t, 2, 2)
 	w := startWatch(t, dial(t, s.url))
 	w.more(t, 50)

@@ -19,7 +19,7 @@ func TestPartitionedBrokerAnswersByTheActiveVersion(t *testing.T) {
 		name       string
 		long       bool
 		away, back func(testing.TB, *parted)
-		// whole: nothing that was sent to it meanwhile is lost on the way.
+		// whole: messages that are sent to it during this time arrive later.
 		whole bool
 	}{
 		{"stopped", false,

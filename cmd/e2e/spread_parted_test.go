@@ -54,7 +54,7 @@ func (x *exchange) send(t testing.TB, nc *nats.Conn, m *nats.Msg) {
 	}
 }
 
-// next is the next answer within a while; nil: none came. Signs of life are none.
+// next returns the next answer within a while, without heartbeats; nil: no answer came.
 func (x *exchange) next(within time.Duration) *nats.Msg {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -121,7 +121,7 @@ func (p *parted) insist(t testing.TB, n int) uint64 {
 			}
 		}
 	}
-	t.Fatalf("nobody took the request to apply mark %d", n)
+	t.Fatalf("no broker took the request to apply mark %d", n)
 	return 0
 }
 
@@ -139,11 +139,11 @@ func (p *parted) change(t testing.TB, n int) {
 	p.changes.send(t, p.nc, &nats.Msg{Subject: subject, Data: body})
 }
 
-// unheard are the requests to change that nobody has answered yet.
+// unheard returns the number of requests to change without an answer.
 func (p *parted) unheard() int { return p.changes.sent - len(p.changes.heard) }
 
-// awaitBack waits until the lost broker answers calls again, and returns how
-// many it answered that it was sent meanwhile. All are by the newest version.
+// awaitBack waits until the lost broker answers calls again, and returns how many calls from the time of
+// the cut it answered. It must answer with the newest version.
 func (p *parted) awaitBack(t testing.TB, newest uint64) (late int) {
 	t.Helper()
 	before, fresh := p.calls.sent, false

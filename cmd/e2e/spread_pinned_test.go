@@ -8,10 +8,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestCallUnderWayKeepsItsVersion holds a call in its first hook while so many
+// TestACallKeepsItsVersion holds a call in its first hook while so many
 // versions become active that nodes drop the one it began with. Its other hooks
 // run all the same.
-func TestCallUnderWayKeepsItsVersion(t *testing.T) {
+func TestACallKeepsItsVersion(t *testing.T) {
 	s := startSpread(t, 2, 2)
 	let := filepath.Join(s.dir, "let-go")
 	text := fmt.Sprintf(`presets: []

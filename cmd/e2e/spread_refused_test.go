@@ -17,9 +17,9 @@ import (
 // unloadable is mark 1 with one hook more, which no worker of the crew can load.
 var unloadable = mark(1) + "    - {name: riddle, type: builtin, handler: no-such-thing, pool: crew}\n"
 
-// TestWhatWorkersCanNotLoadIsRefused applies, under load, what some node cannot
+// TestAVersionThatWorkersCannotLoadIsRefused applies, under load, what some node cannot
 // load and what is no configuration at all; then the operator insists.
-func TestWhatWorkersCanNotLoadIsRefused(t *testing.T) {
+func TestAVersionThatWorkersCannotLoadIsRefused(t *testing.T) {
 	s := startSpread(t, 2, 2)
 	w := startWatch(t, dial(t, s.url))
 	w.more(t, 50)

@@ -80,7 +80,7 @@ func TestHooksAreRegisteredUnderLoad(t *testing.T) {
 		w.floor.Store(version)
 		s.says[version] = sight{version, schema.Deny, fmt.Sprintf("refused by the hook %q", name), allOf(append(names(1), name)...)}
 		// Of other agents' hooks the test's calls see nothing.
-		version = s.registered(t, "somebody", register(fmt.Sprintf(`{"PreToolUse": [{"name": "their-%d", "type": "builtin", "handler": "deny"}]}`, i)))
+		version = s.registered(t, "other-agent", register(fmt.Sprintf(`{"PreToolUse": [{"name": "their-%d", "type": "builtin", "handler": "deny"}]}`, i)))
 		w.floor.Store(version)
 		after := s.says[version-1]
 		after.version = version
@@ -94,9 +94,9 @@ func TestHooksAreRegisteredUnderLoad(t *testing.T) {
 	all := w.finish()
 	t.Log(&all)
 	all.check(t, s.says)
-	for _, agent := range []string{"tester", "somebody"} {
+	for _, agent := range []string{"tester", "other-agent"} {
 		a, refusal := s.hooks(t, agent, &schema.HooksRequest{Action: schema.ActionList})
-		if want := map[string]int{"somebody": changes() / 4}[agent]; refusal != nil || len(a.Hooks) != want {
+		if want := map[string]int{"other-agent": changes() / 4}[agent]; refusal != nil || len(a.Hooks) != want {
 			t.Errorf("for %s %d hooks are registered, want %d: %+v, %v", agent, len(a.Hooks), want, a, refusal)
 		}
 	}
@@ -159,9 +159,8 @@ func (s *spread) checkBoth(t testing.TB, version uint64) {
 	}
 }
 
-// TestWhatCanNotBeRegisteredIsAnsweredWithASentence asks for what contradicts the
-// configuration, or is none. None of it changes anything.
-func TestWhatCanNotBeRegisteredIsAnsweredWithASentence(t *testing.T) {
+// The requests contradict the configuration, or are invalid. They change nothing.
+func TestInvalidRegistrationsAreRejected(t *testing.T) {
 	s := startSpread(t, 1, 1)
 	s.registered(t, "tester", register(`{"PreToolUse": [{"name": "mine", "type": "builtin", "handler": "wait", "pool": "crew"}]}`))
 	before := s.pointer(t)
@@ -175,11 +174,11 @@ func TestWhatCanNotBeRegisteredIsAnsweredWithASentence(t *testing.T) {
 		"a name of another agent's hook": {"other", register(`{"PreToolUse": [{"name": "mine", "type": "builtin", "handler": "allow"}]}`), schema.CodeBadRequest, `"mine" is taken`},
 		"an unknown key":                 {"tester", register(`{"PreToolUse": [{"type": "builtin", "handler": "allow", "tiemout": 5}]}`), schema.CodeBadRequest, "tiemout"},
 		"an unknown event":               {"tester", register(`{"BeforeLunch": [{"type": "builtin", "handler": "allow"}]}`), schema.CodeBadRequest, "BeforeLunch"},
-		"a condition that is none":       {"tester", register(`{"PreToolUse": [{"type": "builtin", "handler": "allow", "when": "a ==="}]}`), schema.CodeBadRequest, "the condition"},
+		"an invalid condition":           {"tester", register(`{"PreToolUse": [{"type": "builtin", "handler": "allow", "when": "a ==="}]}`), schema.CodeBadRequest, "the condition"},
 		"a list of words":                {"tester", register(`["PreToolUse"]`), schema.CodeBadRequest, "must be a mapping"},
 		"no hooks":                       {"tester", &schema.HooksRequest{Action: schema.ActionRegister}, schema.CodeBadRequest, "hooks is missing"},
 		"an unknown action":              {"tester", &schema.HooksRequest{Action: "enlist"}, schema.CodeBadRequest, "enlist"},
-		"to end what is not registered":  {"tester", unregister("nobody"), schema.CodeNotFound, "nobody"},
+		"to end what is not registered":  {"tester", unregister("missing"), schema.CodeNotFound, "missing"},
 		"to end what the file says":      {"", unregister("v1-a"), schema.CodeConflict, "v1-a"},
 		"to end another agent's hook":    {"other", unregister("mine"), schema.CodeNotFound, "mine"},
 		"to end an override that is not": {"tester", &schema.HooksRequest{Action: schema.ActionUnregister, Overrides: []schema.EventType{schema.PreToolUse}}, schema.CodeNotFound, "override"},

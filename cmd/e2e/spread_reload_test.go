@@ -16,7 +16,7 @@ func TestFilesAreReloadedUnderLoad(t *testing.T) {
 	own := s.file(t, "first.yaml", mark(1))
 	s.brokers = append(s.brokers, startBroker(t, "--nats", s.url, "--config", own))
 	s.awaitWorkers(t)
-	version := s.registered(t, "somebody", register(`{"PreToolUse": [{"name": "their", "type": "builtin", "handler": "deny"}]}`))
+	version := s.registered(t, "other", register(`{"PreToolUse": [{"name": "their", "type": "builtin", "handler": "deny"}]}`))
 	s.says[version] = promise(version, 1)
 	w := startWatch(t, dial(t, s.url))
 	w.more(t, 50)
@@ -43,7 +43,7 @@ func TestFilesAreReloadedUnderLoad(t *testing.T) {
 	if p := s.pointer(t); p.Version != version {
 		t.Errorf("after a faulty file version %d is active, not %d", p.Version, version)
 	}
-	a, refusal := s.hooks(t, "somebody", &schema.HooksRequest{Action: schema.ActionList})
+	a, refusal := s.hooks(t, "other", &schema.HooksRequest{Action: schema.ActionList})
 	if refusal != nil || len(a.Hooks) != 1 {
 		t.Errorf("what was registered is %+v, %v", a, refusal)
 	}

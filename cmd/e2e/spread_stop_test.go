@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// TestStoppedCoordinatorTakesItsProposalBack tells the broker to stop that
-// applies a configuration while workers are still loading it: whoever asked is
-// told, and the next change waits for nothing.
-func TestStoppedCoordinatorTakesItsProposalBack(t *testing.T) {
+// A broker that applies a configuration is stopped while workers load it. The client gets an error, and the
+// next change need not wait.
+func TestAStoppedBrokerWithdrawsItsProposal(t *testing.T) {
 	s := startSpread(t, 2, 2)
 	w := startWatch(t, dial(t, s.url))
 	path, until := s.slow(t, 2)

@@ -14,14 +14,14 @@ import (
 func TestWorkerThatWasAwayComesBackOnTheActiveVersion(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(*testing.T, *spread) (back func()){
-		"stopped in order and started anew": func(t *testing.T, s *spread) func() {
+		"stopped in order and started again": func(t *testing.T, s *spread) func() {
 			s.workers[0].must(t, syscall.SIGTERM)
 			if code, err := s.workers[0].wait(); err != nil || code != 0 {
 				t.Errorf("it ended with %d, %v", code, err)
 			}
 			return func() { s.workers[0] = s.worker(t, 0) }
 		},
-		"killed and started anew": func(t *testing.T, s *spread) func() {
+		"killed and started again": func(t *testing.T, s *spread) func() {
 			s.workers[0].kill()
 			return func() { s.workers[0] = s.worker(t, 0) }
 		},

@@ -85,8 +85,7 @@ func (h *home) write(name, content string) string {
 	return path
 }
 
-// env is the environment of all that runs in the home: nothing of the test's
-// own but PATH, and proxies that nobody serves.
+// env returns the environment of programs in the home: PATH of the test, and proxies that do not exist.
 func (h *home) env() []string {
 	env := []string{"HOME=" + h.dir, "PATH=" + os.Getenv(programsVar) + ":" + filepath.Dir(h.path) + ":" + os.Getenv("PATH"),
 		"LANG=C.UTF-8", "TERM=dumb", "NO_PROXY=127.0.0.1,localhost", "no_proxy=127.0.0.1,localhost"}
@@ -156,12 +155,12 @@ func (p *played) sees(turn int, text string) bool {
 func (p *played) mustSee(turn int, text string) {
 	p.t.Helper()
 	if !p.sees(turn, text) {
-		p.t.Errorf("at turn %d the model does not see %q anew; what it sees anew is:\n%s", turn, text, strings.Join(p.anew(turn), "\n"))
+		p.t.Errorf("at turn %d the model does not see %q as a new text; the new texts are:\n%s", turn, text, strings.Join(p.newTexts(turn), "\n"))
 	}
 }
 
-// anew are the texts that the model sees at a turn and did not see at the one before.
-func (p *played) anew(turn int) (all []string) {
+// newTexts returns the texts that the model sees at a turn and did not see at the previous one.
+func (p *played) newTexts(turn int) (all []string) {
 	known := map[string]bool{}
 	for _, r := range p.requests {
 		for line := range strings.Lines(r.Texts()) {

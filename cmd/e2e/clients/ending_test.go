@@ -11,9 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/e2e/clients/model"
 )
 
-// TestATurnEndsThoughAHookIsNeverContent holds that no client asks its model for
-// ever, whether it has a bound of its own or not.
-func TestATurnEndsThoughAHookIsNeverContent(t *testing.T) {
+// Each client ends a turn, also without a limit of its own.
+func TestATurnEndsAlthoughAHookAlwaysRetries(t *testing.T) {
 	eachClient(t, func(t *testing.T, h *home) {
 		script := h.write("hooks/more.sh", "#!/bin/sh\ncat >/dev/null\n"+`echo '{"decision":"retry","reason":"once more, please"}'`+"\n")
 		h.install(byItself(), startFabric(t, `hooks:
@@ -43,10 +42,10 @@ func TestNoTurnEndsWithSomethingUnread(t *testing.T) {
 	}, "claude", "codex", "gemini", "copilot", "qwen")
 }
 
-// TestWhatComesAtTheBoundWaits holds that at the end of a turn that was put off as
+// TestAnItemAtTheLimitWaits holds that at the end of a turn that was put off as
 // often as the client, or the shim, lets anybody, nothing is taken along any more:
 // of what came at each end all is read, and the last is there for the next turn.
-func TestWhatComesAtTheBoundWaits(t *testing.T) {
+func TestAnItemAtTheLimitWaits(t *testing.T) {
 	eachClient(t, func(t *testing.T, h *home) {
 		at := filepath.Join(h.dir, "fabric")
 		script := h.write("hooks/more.sh", "#!/bin/sh\ncat >/dev/null\n"+

@@ -19,7 +19,7 @@ func TestNothingButLoopback(t *testing.T) {
 		t.Skip("NO CLIENT IS TRIED, so there is nothing to be kept from the network")
 	}
 	if os.Getenv(openVar) != "" {
-		t.Skip("THERE IS NO NETWORK NAMESPACE HERE: that clients reach nobody was NOT tested")
+		t.Skip("THERE IS NO NETWORK NAMESPACE HERE: the isolation of clients was NOT tested")
 	}
 	interfaces, err := net.Interfaces()
 	if err != nil {

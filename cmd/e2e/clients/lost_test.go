@@ -8,7 +8,7 @@ const closed = `hooks:
     - {name: harbour-master, type: builtin, handler: allow, matcher: "` + shells + `", fail_closed: true}
 `
 
-func TestAKilledBrokerDeniesWhatWasGuarded(t *testing.T) {
+func TestGuardedCallsAreDeniedAfterAKilledBroker(t *testing.T) {
 	eachRoute(t, func(t *testing.T, h *home, r route) {
 		f := startFabric(t, closed)
 		h.install(r, f)
@@ -44,9 +44,9 @@ func TestAHungFabricIsAnsweredForInTime(t *testing.T) {
 	})
 }
 
-// TestTheFabricOfADaemonThatFailsIsAsked: its hook is not fail-closed, so that a call that the fabric
+// TestTheShimAsksTheFabricIfItsDaemonFails: its hook is not fail-closed, so that a call that the fabric
 // does not judge would run.
-func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) {
+func TestTheShimAsksTheFabricIfItsDaemonFails(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*process, testing.TB){
 		"killed": func(p *process, _ testing.TB) { p.kill() },
@@ -87,9 +87,9 @@ func TestAFrozenAgentCallsNoTool(t *testing.T) {
 	})
 }
 
-// TestNobodyEverAnswered: a shim that never reached the fabric was told what to
+// TestTheFabricNeverAnswered: a shim that never reached the fabric was told what to
 // do then, and a client that does not wait any longer would have asked its model.
-func TestNobodyEverAnswered(t *testing.T) {
+func TestTheFabricNeverAnswered(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*fabric, testing.TB){
 		"killed": func(f *fabric, _ testing.TB) { f.kill() },
@@ -106,7 +106,7 @@ func TestNobodyEverAnswered(t *testing.T) {
 					t.Error("the command ran")
 				}
 				if len(p.requests) != 0 && !h.hasty {
-					t.Errorf("the model was asked %d times by a prompt that nobody judged", len(p.requests))
+					t.Errorf("the model was called %d times with a prompt that no broker judged", len(p.requests))
 				}
 			})
 		})

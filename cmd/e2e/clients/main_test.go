@@ -1,16 +1,12 @@
-// Package clients_test runs released coding agents with the fabric's hooks
-// installed, against a model that says what a script tells it: what an answer
-// does, only the client itself can show.
+// Package clients_test runs released coding agents with the fabric's hooks installed, against a scripted model,
+// because only the client itself shows the effect of an answer.
 //
-// The clients are not part of this project. `make clients` fetches and tries
-// them; without it, or another way to the folder of caches, the tests skip.
-// HOOKFABRIC_CLIENTS says which are tried: their names, with commas, which then
-// have to be there; none; or, empty, those that are in the cache.
+// The clients are not part of this project. `make clients` fetches and tests them; without a cache of clients the
+// tests skip. HOOKFABRIC_CLIENTS has the names of the clients to test, separated by commas, which must then be in the
+// cache; or none; empty: those in the cache.
 //
-// All of it lives in a network namespace of its own, with a loopback interface
-// and nothing else, so that no client reaches its vendor. Where no namespace
-// can be made, proxies that nobody serves are all that holds them back, and
-// that is said.
+// The tests run in a network namespace with only a loopback interface, so that no client reaches its vendor. Where no
+// namespace can be made, only proxies that do not exist prevent it, and the tests log that.
 package clients_test
 
 import (

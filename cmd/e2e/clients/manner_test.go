@@ -32,7 +32,7 @@ type manner struct {
 	install []string
 	// rigid: it cannot run a rewritten call, so that one that is to be rewritten is denied.
 	rigid bool
-	// hasty: it asks its model whatever becomes of the prompt.
+	// hasty: it calls its model also for a rejected prompt.
 	hasty bool
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/e2e/clients/model"
 )
 
-// TestNoCallRunsWhoseShimIsMissing takes the program away once the prompt was let through: a
+// TestACallWithoutAShimDoesNotRun takes the program away once the prompt was let through: a
 // hook that cannot start lets the call pass in some clients.
-func TestNoCallRunsWhoseShimIsMissing(t *testing.T) {
+func TestACallWithoutAShimDoesNotRun(t *testing.T) {
 	eachClient(t, func(t *testing.T, h *home) {
 		shim := h.write("bin/agentshim", "#!/bin/sh\ncase \"$*\" in\n"+
 			"*UserPromptSubmit*|*BeforeAgent*|*userPromptSubmitted*|*chat.message*) rm -f \"$0\" ;;\nesac\n"+

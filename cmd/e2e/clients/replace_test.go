@@ -35,7 +35,7 @@ func TestTheModelSeesTheReplacedOutputOnly(t *testing.T) {
 		p := h.play(turns...)
 		for i, c := range calls {
 			p.mustSee(i+1, "veiled "+c.Tool)
-			for _, line := range p.anew(i + 1) {
+			for _, line := range p.newTexts(i + 1) {
 				if strings.Contains(line, "README") || strings.Contains(line, "secret line") && c.Tool != "Edit" {
 					t.Errorf("%s: the model sees %q", c.Tool, line)
 				}

@@ -8,22 +8,22 @@ import (
 	"testing"
 )
 
-// agent is the id of every client here: none of them shares a fabric.
-const agent = "somebody"
+// agent is the id of every client; each has its own fabric.
+const agent = "agent1"
 
 // A route is a way from a client to the fabric.
 type route struct {
 	name string
 	// clients are those that can go it; none: all.
 	clients []string
-	// unnamed: nobody can give the agent an id of its own.
+	// unnamed: the agent cannot get an id of its own.
 	unnamed bool
 	// lay lays it, and says what `agentshim install` is to be told of it.
 	lay func(t testing.TB, h *home, f *fabric) (args []string)
 }
 
-// routes are all of them. What is asked of the daemon reaches the fabric through
-// it alone: nobody listens where a shim would look for a broker that nobody named.
+// routes returns all routes. Requests to the daemon reach the fabric only through it: no broker listens at the default
+// address of a shim.
 func routes() []route {
 	return []route{
 		byItself(), byDaemon(),

@@ -29,7 +29,7 @@ func TestDenyStopsTheTool(t *testing.T) {
 }
 
 // Of a session that is older than its process, the plugin asks OpenCode whose subagent it is.
-func TestOpenCodeTellsOfASessionThatGoesOn(t *testing.T) {
+func TestOpenCodeReportsASessionThatContinues(t *testing.T) {
 	eachClient(t, func(t *testing.T, h *home) {
 		h.install(byItself(), startFabric(t, "hooks: {}\n"))
 		h.play(h.touch("first"))
@@ -101,7 +101,7 @@ func TestInstalledHooksLeaveTheRestAlone(t *testing.T) {
 		h.install(r, startFabric(t, "hooks: {}\n"))
 		p := h.play(h.touch("marker"))
 		if !h.ran("marker") {
-			t.Error("the command did not run, though nobody has an opinion")
+			t.Error("the command did not run, although no hook decides")
 		}
 		if len(p.requests) != 2 {
 			t.Errorf("the model was asked %d times, not twice", len(p.requests))

@@ -53,7 +53,7 @@ func (a *agent) call(name, input string) {
 	case schema.Stop:
 		a.tell("value "+string(before.Value), before.Injections)
 		return
-	default: // deny, fail, ask (there is no person here), and words that nobody knows
+	default: // deny, fail, ask (without a person), and unknown words
 		a.tell("error "+before.Reason, before.Injections)
 		return
 	}
@@ -102,7 +102,7 @@ func (a *agent) tell(result string, injections []schema.Injection) {
 	a.transcript = append(a.transcript, users...)
 }
 
-// ask asks the fabric. Nobody's verdict is a deny here.
+// ask sends an event to the fabric. Without a verdict it returns a deny.
 func (a *agent) ask(e *schema.Event) *schema.Verdict {
 	a.t.Helper()
 	e.AgentID, e.SessionID, e.OrchestratorID = a.id, "session 1", "orchestrator 1"
@@ -156,7 +156,7 @@ func (a *agent) wantErrors(n, count int, says string) {
 	}
 }
 
-func TestAnAgentDoesWhatItsVerdictSays(t *testing.T) {
+func TestAnAgentObeysItsVerdict(t *testing.T) {
 	inBubbles(t, []scenario{
 		{"a stop's value stands for the tool", func(t *testing.T) {
 			f := start(t, "hooks:\n  PreToolUse: [{type: builtin, handler: cached, pool: go}]")
@@ -165,7 +165,7 @@ func TestAnAgentDoesWhatItsVerdictSays(t *testing.T) {
 			a.call("Bash", `{"command":"ls"}`)
 			a.want(`value "from the cache"`)
 		}},
-		{"what asks a person does not run where there is none", func(t *testing.T) {
+		{"a call with the decision ask does not run without a person", func(t *testing.T) {
 			f := start(t, "hooks:\n  PreToolUse: [{type: builtin, handler: asks, pool: go}]")
 			f.serve("w", handlers{"asks": does(schema.Asked("may it?"))})
 			a := f.agent("agent1")

@@ -87,8 +87,7 @@ func effectsOf(v *schema.Verdict) (all []string) {
 	return all
 }
 
-// Each hook sees what those before it left, in whatever pool they run, and the effects
-// stand in the order of the hooks.
+// Each hook gets the value that the previous ones left, in any pool, and the effects are in the order of the hooks.
 func TestValuesAndEffectsChainOverHooksAndPools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		yaml, west, east := chain("")
@@ -116,10 +115,9 @@ func TestValuesAndEffectsChainOverHooksAndPools(t *testing.T) {
 	})
 }
 
-// What ends a chain takes nothing of those before it along but what they said, and
-// brings its own effects; nobody behind it is asked. After a tool and at a query's end
-// all before it stays, and only a stop ends the chain.
-func TestWhatEndsAChainBringsItsOwnEffectsAlone(t *testing.T) {
+// A result that ends a chain keeps only the texts of earlier hooks, adds its own effects, and later hooks do not run.
+// After a tool and at the end of a query all earlier results stay, and only a stop ends the chain.
+func TestAResultThatEndsAChainAddsOnlyItsOwnEffects(t *testing.T) {
 	ends := map[schema.EventType][]schema.Decision{
 		schema.AfterLLMCall: {schema.Retry, schema.Fail, schema.Stop}, schema.BeforeFinalResponse: {schema.Retry, schema.Fail, schema.Stop},
 		schema.PreToolUse: {schema.Deny, schema.Fail, schema.Stop}, schema.PostToolUse: {schema.Deny, schema.Fail, schema.Stop},

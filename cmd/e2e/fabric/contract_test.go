@@ -43,8 +43,8 @@ func answersWhatItIsTold(_ context.Context, e *schema.Event) (schema.Result, err
 	return schema.DecodeResult(e.HookType, []byte(e.Labels["answer"]))
 }
 
-// The contract's table, once more: over the bus, with a worker of somebody else's.
-func TestEveryAnswerComesToWhatTheContractSaysOverTheBus(t *testing.T) {
+// The contract's table holds over the bus, too, with a worker of a user.
+func TestEveryAnswerHasTheOutcomeOfTheContractOverTheBus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var yaml strings.Builder
 		yaml.WriteString("presets: []\nagents:\n")

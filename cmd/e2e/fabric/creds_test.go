@@ -46,7 +46,7 @@ func (f *fabric) issue(name string, g access.Grant) string {
 	return path
 }
 
-// as is the connection of somebody with credentials, who does only what they are for.
+// as connects a client with the credentials of a grant.
 func (f *fabric) as(name string, g access.Grant) *nats.Conn {
 	f.t.Helper()
 	nc, err := bus.Connect(f.t.Context(), bus.Options{InProcess: f.broker, Name: workers.ConnectionPrefix + name, Creds: f.issue(name, g),

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 // stopTime is how long a fabric may take to stop at a test's end.
 const stopTime = time.Minute
 
-// fabric is a whole one in this process: a broker with its server, started
-// from the text of a hooks.yaml, and whoever serves pools of it.
+// fabric is a whole fabric in this process: a broker with its server, started with the text of a hooks.yaml, and
+// workers.
 type fabric struct {
 	t      *testing.T
 	dir    string // of the hooks.yaml and its programs
@@ -57,7 +57,7 @@ func start(t *testing.T, yaml string, programs ...program) *fabric {
 	return f
 }
 
-// start is the part of start that whoever has no client yet needs, too.
+// start starts the fabric without a client.
 func (f *fabric) start(yaml string, programs ...program) {
 	t := f.t
 	t.Helper()
@@ -102,7 +102,7 @@ func (f *fabric) write(name, text string, mode os.FileMode) string {
 	return path
 }
 
-// connect is a connection of somebody else.
+// connect connects another client.
 func (f *fabric) connect(name string) *nats.Conn {
 	f.t.Helper()
 	nc, err := f.broker.Connect(context.Background(), bus.Options{Name: name})

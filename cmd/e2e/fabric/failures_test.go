@@ -70,7 +70,7 @@ var deadlines = []scenario{
 		}
 		f.log.want(t, "WARN", "hook=slow", "outcome=deadline", "agent=agent1")
 	}},
-	{"a hook that heeds nothing holds up nobody", func(t *testing.T) {
+	{"a hook that ignores its deadline delays no other call", func(t *testing.T) {
 		f := start(t, `{hooks: {PreToolUse: [{name: hangs, type: builtin, handler: hangs, pool: go, timeout: 2}]}}`)
 		end := make(chan struct{})
 		defer close(end)
@@ -126,13 +126,13 @@ var failClosed = []scenario{
 		denied(t, a, "error", `decided "perhaps"`)
 	}},
 	{"fail_closed on no worker", func(t *testing.T) {
-		f := start(t, guard(", pool: nobody"))
+		f := start(t, guard(", pool: unserved"))
 		a := f.agent("agent1")
 		// Right after a start a worker may be on its way.
 		if took := timed(a); took > schema.Missed*schema.BeatEvery+100*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
-		denied(t, a, "no_worker", `no worker serves the pool "nobody"`)
+		denied(t, a, "no_worker", `no worker serves the pool "unserved"`)
 	}},
 	{"fail_closed on lost worker", func(t *testing.T) {
 		f := start(t, guard(", pool: go"))
@@ -186,7 +186,7 @@ hooks:
   PreToolUse:
     - {name: crash, type: builtin, handler: crash, pool: go}
     - {name: junk, type: builtin, handler: junk, pool: go}
-    - {name: nobody, type: builtin, handler: x, pool: nobody}
+    - {name: unserved, type: builtin, handler: x, pool: unserved}
 `)
 		f.serve("w", handlers{
 			"crash": func(context.Context, *schema.Event) (schema.Result, error) { panic("ouch") },
@@ -195,7 +195,7 @@ hooks:
 		a := f.agent("agent1")
 		a.call("Bash", bash)
 		a.want(`Bash ran with {"command":"ls"}`, `result "done"`)
-		a.wantTrail(0, "crash:error junk:error nobody:no_worker")
+		a.wantTrail(0, "crash:error junk:error unserved:no_worker")
 		a.wantErrors(0, 3, "panicked: ouch")
 	}},
 }
@@ -256,8 +256,7 @@ func (f *fabric) dying(name, hook string) (die func()) {
 	}}).Close
 }
 
-// full serves the pool "go" as a worker that runs one batch at a time, and is
-// asked for one that takes for ever.
+// full serves the pool "go" with a worker that runs one batch at a time, and gives it a batch that never ends.
 func (f *fabric) full(name, hook string) {
 	f.t.Helper()
 	end := make(chan struct{})

@@ -14,8 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// raw asks as an attacker can who has a connection of an agent: its subject is
-// given, headers and body are the attacker's.
+// raw sends an event as an attacker with an agent's connection can: the subject is fixed, headers and body are free.
 func (f *fabric) raw(agent, tool, body string) (v schema.Verdict) {
 	f.t.Helper()
 	subject, err := bus.EventSubject(agent, schema.PreToolUse)

@@ -109,7 +109,7 @@ func (f *fabric) brings(v *schema.Verdict, texts ...string) {
 	}
 }
 
-func TestWhatAShimHandsOver(t *testing.T) {
+func TestAShimDeliversItems(t *testing.T) {
 	inBubbles(t, []scenario{
 		{"a shim that dies with the verdict in its hands loses nothing", func(t *testing.T) {
 			f := start(t, "presets: [delivery]\n")
@@ -156,7 +156,7 @@ func TestWhatAShimHandsOver(t *testing.T) {
 			}
 			first.c.Close()
 			<-time.After(leaseOver)
-			// The lease is over, but nobody got the item: the late word counts.
+			// The lease has ended, but no other event took the item: the late acknowledgement counts.
 			f.tell("two")
 			next := f.shim(kept)
 			v = next.ask()
@@ -239,7 +239,7 @@ func TestWhatAShimHandsOver(t *testing.T) {
 				t.Errorf("%v; %d items wait", err, f.waits())
 			}
 		}},
-		{"an event asked anew brings the same, and after it was handed over nothing", func(t *testing.T) {
+		{"a repeated event gets the same items, and none after the delivery", func(t *testing.T) {
 			f := start(t, "presets: [delivery]\n")
 			f.tell("one")
 			s := f.shim()

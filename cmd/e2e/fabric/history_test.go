@@ -131,7 +131,7 @@ func TestAConversationThatIsGoneIsAFailureOfTheHook(t *testing.T) {
 	})
 }
 
-// withoutPart asks about an event whose conversation has a part that nobody has.
+// withoutPart sends an event whose conversation has a missing part.
 func withoutPart(t *testing.T, failClosed string) *schema.Verdict {
 	f := start(t, `
 hooks:

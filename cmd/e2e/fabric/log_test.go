@@ -18,7 +18,7 @@ const patience = time.Minute
 type logbook struct {
 	mu      sync.Mutex
 	lines   []string
-	changed chan struct{} // closed with every line, and made anew
+	changed chan struct{} // closed and replaced at each line
 }
 
 func newLogbook() *logbook { return &logbook{changed: make(chan struct{})} }

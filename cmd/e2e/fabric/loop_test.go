@@ -102,8 +102,7 @@ func (l *loop) hear(v *schema.Verdict) {
 	l.client.Handed(v.EventID)
 }
 
-// use is the whole way of a tool's call. It reports whether the tool ran, and
-// returns what the agent was told meanwhile.
+// use makes a whole tool call. It reports whether the tool ran, and returns the injections.
 func (l *loop) use(tool string) (ran bool, told []schema.Injection) {
 	l.f.t.Helper()
 	before := len(l.read)

@@ -72,14 +72,14 @@ hooks:
 		a.want("Write ran with {}", `result "done"`, "user SYSTEM REMINDER: document it", "Bash ran with "+bash, `result "done"`)
 	}},
 	{"a whole file of MassGen's keeps its hooks, and the rest is warned about", func(t *testing.T) {
-		f := start(t, massgenFile, policies, program{"custom_edit_hook.py", `print('{"decision": "deny", "reason": "agent_b only writes anew"}')`})
+		f := start(t, massgenFile, policies, program{"custom_edit_hook.py", `print('{"decision": "deny", "reason": "agent_b only writes new files"}')`})
 		a, b := f.agent("agent_a"), f.agent("agent_b")
 		a.call("Bash", bash)
 		a.call("Write", `{}`)
 		b.call("Write", `{}`)
 		b.call("Edit", `{}`)
 		a.want("Bash ran with "+bash, `result "done"`, "user SYSTEM REMINDER: document it", "error Write is not for agent_a")
-		b.want("Write ran with {}", `result "done" + [UPDATE] Write said done`, "error agent_b only writes anew")
+		b.want("Write ran with {}", `result "done" + [UPDATE] Write said done`, "error agent_b only writes new files")
 		a.wantTrail(0, "policies.audits:ok")
 		f.log.want(t, "WARN", "orchestrator", "timeout_settings", "ui")
 	}},

@@ -27,7 +27,7 @@ type teller struct {
 	wire   *wire
 	nc     *nats.Conn
 	dead   atomic.Bool
-	failed int // requests that nobody answered
+	failed int // requests without an answer
 }
 
 func (w *world) teller() *teller {
@@ -200,7 +200,7 @@ func (p *play) over() bool {
 	return true
 }
 
-// pending counts what waits for an agent; -1: nobody says.
+// pending returns the number of items that wait for an agent; -1: no broker answers.
 func (w *world) pending(agent string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -312,7 +312,7 @@ func (p *play) judge(refused []gateRefusal, unheard int) {
 	a := p.agents[0]
 	i := slices.Index(a.heard, timeIsOver)
 	if i < 0 {
-		p.t.Errorf("%d calls were refused, and nobody was warned", len(refused))
+		p.t.Errorf("%d calls were denied without a warning", len(refused))
 		return
 	}
 	if after := refused[0].at.Sub(a.when[i]); after < graceTime {

@@ -30,7 +30,7 @@ type askAgent struct {
 	held  bool       // the agent's machine is cut off
 	wires []*wire
 
-	// What follows is only for who has the agent ask.
+	// Only the goroutine of the agent uses the following fields.
 	heard   []string            // the notes that it was told, in order
 	when    []time.Time         // when that was
 	perhaps map[string]bool     // what may come again, because a process died
@@ -125,8 +125,8 @@ func (a *askAgent) process() *pointShim {
 // runtimeWaits is how long a runtime waits for its shim.
 const runtimeWaits = 10 * time.Second
 
-// call is one moment of the agent: it asks, is told what the verdict brings, and
-// has that acknowledged. nil: nobody judged, or the shim did not live to say it.
+// call sends one event of the agent, delivers the injections of the verdict, and acknowledges them; nil: there was no
+// verdict, or the shim died.
 func (a *askAgent) call(e schema.EventType, tool string) *schema.Verdict {
 	a.w.mu.Lock()
 	a.w.turn = a

@@ -18,7 +18,7 @@ const (
 	verdictDecided point = "verdict.decided" // it is about to leave the broker
 	verdictSent    point = "verdict.sent"    // it is about to reach the shim
 	shimReceived   point = "shim.received"   // the shim has it, the agent nothing
-	shimHanded     point = "shim.handed"     // the agent has it, and nobody knows
+	shimHanded     point = "shim.handed"     // the agent has it, and it is not acknowledged
 	shimAcked      point = "shim.acked"      // the shim has heard that it is known
 )
 
@@ -103,7 +103,7 @@ func (w *world) strike(n *node, asker victim) {
 // struck notes what was done, and for how long.
 func (w *world) struck(done bool, long time.Duration) {
 	if !done {
-		w.t.Errorf("at %s there was nobody for %q", w.cell.row.point, w.cell.role)
+		w.t.Errorf("at %s no process had the role %q", w.cell.row.point, w.cell.role)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 // A pointRow is a point of the table.
 type pointRow struct {
 	point point
-	// asked: somebody waits for what is done there, who may die or be cut off, too.
+	// asked: a client waits for this step, which may die or be cut off, too.
 	asked bool
 	// handing: it is on the way from the queue to an agent, by a shim of either kind.
 	handing bool
@@ -82,7 +82,7 @@ const (
 func (c cell) ways() (all []way) {
 	c.way = oneShot
 	switch {
-	case c.outcome() == nobody:
+	case c.outcome() == noClient:
 		return nil
 	case c.row.rounds:
 		return []way{timeOver}
@@ -101,16 +101,16 @@ func (c cell) ways() (all []way) {
 
 // What may come of a cell.
 const (
-	once   = "once"
-	twice  = "≤ 2"
-	nobody = "–"
+	once     = "once"
+	twice    = "≤ 2"
+	noClient = "–"
 )
 
 // outcome is what the table says of the cell.
 func (c cell) outcome() string {
 	switch p := c.row.point; {
 	case !c.row.asked && (c.role == askerDies || c.role == askerCut || c.role == askerLost):
-		return nobody
+		return noClient
 	case c.role == askerDies && (p == shimHanded || p == point(queue.StepAckBegun) || p == point(queue.StepAckStored)):
 		return twice
 	}
@@ -136,10 +136,9 @@ func pointTable() string {
 	return b.String()
 }
 
-// TestPoints has each thing go wrong at each point of the way from who has
-// something to say to the agent that reads it, and at each point of a round.
-// Two brokers, shims of both kinds, and producers that ask again until they are
-// answered go on, whoever died is started again, and at last nothing waits.
+// TestPoints lets each failure happen at each point on the way of an item from its producer to the agent, and at each
+// point of a round. Two brokers, shims of both kinds, and producers that repeat requests continue, dead processes are
+// restarted, and in the end nothing waits.
 //
 //	                     broker dies  broker cut off 3s  broker cut off 40s  asker dies  asker cut off 3s  asker cut off 40s  server restarts
 //	enqueue.begun        once         once               once                once        once              once               once
@@ -162,11 +161,9 @@ func pointTable() string {
 //	round.denial.begun   once         once               once                once        once              once               once
 //	round.denial.stored  once         once               once                once        once              once               once
 //
-// once: each item that was accepted came exactly once, each agent's and source's
-// in order; one warning in a round, nothing refused before its grace was over,
-// and ten refusals until the run was ended. ≤ 2: the shim died between handing
-// over and acknowledging, and what it handed over may come once more. –: nobody
-// waits for what is done there.
+// once: each accepted item came exactly once, in order per agent and source; one warning in a round, no denial before
+// the end of its grace period, and ten denials until the end of the run. ≤ 2: the shim died between delivery and
+// acknowledgement, so its items may come once more. –: no client waits for this step.
 func TestPoints(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	passes := 1

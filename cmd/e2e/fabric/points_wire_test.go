@@ -10,13 +10,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A wire is what carries the connections of one process. It can be cut: then it
-// holds what is said, in both directions, until it is mended, as a network does
-// that sends again what was not confirmed. When it is torn, the process is gone:
-// what was not carried yet is lost, and nobody connects by it any more.
+// A wire carries the connections of one process. A cut wire holds data in both directions until it is mended, as a
+// network with retransmissions does. A torn wire stands for a dead process: data in transit is lost, and new
+// connections fail.
 type wire struct {
 	dial nats.InProcessConnProvider
-	// sees is shown what is about to be carried; nil: nobody is. It may cut or tear.
+	// sees is called with data before it is carried; nil: no call. It may cut or tear the wire.
 	sees func(out bool, what []byte)
 
 	mu    sync.Mutex // guards what follows
@@ -97,7 +96,7 @@ func (w *wire) carry(from, to net.Conn, out bool) {
 	w.work.Go(s.give)
 }
 
-// take takes all that comes at once: whoever says it must not notice a cut.
+// take reads all data at once, because the sender must not notice a cut.
 func (s *strand) take() {
 	buf := make([]byte, 16<<10)
 	for {
@@ -126,7 +125,7 @@ func (s *strand) give() {
 			return
 		}
 		if _, err := s.to.Write(what); err != nil {
-			_ = s.from.Close() // whoever says more learns that nobody hears it
+			_ = s.from.Close() // the sender gets an error at its next write
 			return
 		}
 	}

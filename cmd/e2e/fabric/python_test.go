@@ -152,7 +152,7 @@ var functions = []asked{
 	{"Hook denies tool execution, as MassGen's older form has it", `PreToolUse: [{handler: policies.refuses_as_before}]`, "Bash", []string{"error not allowed"}},
 	{"Hook denies tool execution, with a dict in that form", `PreToolUse: [{handler: policies.refuses_as_dict_before}]`, "Bash", []string{"error not allowed in a dict"}},
 
-	{"Hook asks a person, and there is none", `PreToolUse: [{handler: policies.asks}]`, "Bash", []string{"error may it?"}},
+	{"Hook asks a person, without a person", `PreToolUse: [{handler: policies.asks}]`, "Bash", []string{"error may it?"}},
 
 	{"Hook modifies tool input", `PreToolUse: [{handler: policies.lists_all}]`, "Bash", listedAll},
 	{"Hook modifies tool input, with a dict", `PreToolUse: [{handler: policies.lists_all_as_dict}]`, "Bash", listedAll},
@@ -187,7 +187,7 @@ func TestScenariosOfFunctionsThatFail(t *testing.T) {
 	failAll(t, []failure{
 		{"Python hook raises exception", `handler: policies.raises, timeout: 60`, schema.Errored, `"policies.raises" raised PermissionError: the policy server knows no agent0`},
 		{"a function that answers with something else", `handler: policies.junk, timeout: 60`, schema.Errored, "answered with a value of the type str"},
-		{"a function that decides what nobody knows", `handler: policies.undecided, timeout: 60`, schema.Errored, `decided "Allow"`},
+		{"a function with an unknown decision", `handler: policies.undecided, timeout: 60`, schema.Errored, `decided "Allow"`},
 		{"a function that ends its process", `handler: policies.dies, timeout: 60`, schema.Errored, "exited with code 7"},
 		{"Timeout behavior", `handler: policies.hangs, timeout: 0.2`, schema.Deadline, "did not answer within its timeout of 200ms"},
 		{"Timeout behavior, of coroutines that share a process", `handler: policies.hangs_later, timeout: 0.2, idempotent: true`, schema.Deadline, "did not answer within its timeout of 200ms"},

@@ -90,8 +90,7 @@ func TestAFalseConditionCostsNoMessageAtAnyEvent(t *testing.T) {
 	})
 }
 
-// A condition that fails is no way out, whatever its hook's policy: the hook is asked
-// and its word counts.
+// A failing condition does not bypass a hook, with any policy: the hook runs and its result counts.
 func TestAConditionThatFailsCountsAsTrueAtEveryEvent(t *testing.T) {
 	const when = `when: 'flags.strict == 1 || tool_call.nothing == 1 || assistant_message.nothing == 1'`
 	synctest.Test(t, func(t *testing.T) {

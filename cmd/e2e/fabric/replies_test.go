@@ -54,9 +54,8 @@ func stored(t *testing.T, js jetstream.JetStream, stream, prefix string) map[str
 	return keys
 }
 
-// TestScenariosOfAnswers: whoever asks says where the answer goes, and brokers and the
-// server may publish more than he does. So an answer must be stored nowhere, however it
-// was asked for, but for what operators can have done that bring content themselves.
+// A client names the subject of the answer, and brokers and the server may publish to more subjects than the client.
+// So no request may make them store an answer, except requests of operators, who may store content anyway.
 func TestScenariosOfAnswers(t *testing.T) {
 	operators := []string{"$O.hook_objects.C.x", "$O.hook_objects.M.x",
 		"$JS.API.STREAM.INFO.OBJ_hook_objects", "$JS.API.STREAM.MSG.GET.OBJ_hook_objects", "$JS.API.STREAM.PURGE.OBJ_hook_objects",
@@ -87,7 +86,7 @@ func TestScenariosOfAnswers(t *testing.T) {
 					}
 				}
 			}
-			<-time.After(10 * time.Second) // requests take no longer, whatever comes of them
+			<-time.After(10 * time.Second) // no request takes longer
 			synctest.Wait()
 			keys := stored(t, js, "KV_hook_config", "$KV.hook_config.probe.")
 			maps.Copy(keys, stored(t, js, "OBJ_hook_histories", "$O.hook_histories.M.probe."))

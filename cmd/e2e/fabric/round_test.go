@@ -20,9 +20,9 @@ func TestRounds(t *testing.T) {
 		{"nothing is refused before the warning was handed over, however long that takes", neverBeforeWarned},
 		{"after the grace only tools that end the round pass", refusedAfterGrace},
 		{"ten refused calls in a row end the run, and a vote still passes", tenDenials},
-		{"a call that is let through begins the count anew", passedBeginsAnew},
+		{"an allowed call resets the count", passedResets},
 		{"a refused call that is asked about again counts once", countedOnce},
-		{"a new round has its own limits, warning and count", startsAnew},
+		{"a new round has its own limits, warning and count", newRoundResets},
 		{"who is asked to wrap up is told so once, and has the grace", wrapsUp},
 		{"an agent without a round, or without a limit, is left alone", leftAlone},
 		{"no override of an agent drops the time limit", survivesOverride},
@@ -108,7 +108,7 @@ func neverBeforeWarned(t *testing.T) {
 		a.restart()
 		<-time.After(10 * time.Minute)
 		if v := a.try("Bash"); v.Decision != schema.Continue {
-			t.Errorf("what nobody acknowledged was not handed over: %+v", v)
+			t.Errorf("an unacknowledged item was not delivered again: %+v", v)
 		}
 	}
 	a.works("Bash")
@@ -173,7 +173,7 @@ func tenDenials(t *testing.T) {
 	}
 }
 
-func passedBeginsAnew(t *testing.T) {
+func passedResets(t *testing.T) {
 	f := start(t, nothingWritten)
 	a := f.overdue("a")
 	for n := range 25 {
@@ -211,7 +211,7 @@ func countedOnce(t *testing.T) {
 	}
 }
 
-func startsAnew(t *testing.T) {
+func newRoundResets(t *testing.T) {
 	f := start(t, nothingWritten)
 	a := f.overdue("a")
 	for range 10 {

@@ -18,9 +18,9 @@ var loopEvents = []schema.EventType{
 	schema.BeforeLLMCall, schema.AfterLLMCall, schema.PreToolUse, schema.PostToolUse, schema.ToolError, schema.BeforeFinalResponse, schema.QueryEnd,
 }
 
-// TestHooksOfEveryKindHaveASayAtEveryMoment asks hooks of each runner at all seven
+// TestHooksOfEveryKindRunAtEveryEvent asks hooks of each runner at all seven
 // moments: each sees which one it is, and its effect comes back, in order.
-func TestHooksOfEveryKindHaveASayAtEveryMoment(t *testing.T) {
+func TestHooksOfEveryKindRunAtEveryEvent(t *testing.T) {
 	needPython(t)
 	t.Parallel()
 	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -47,7 +47,7 @@ func TestASessionOfThreeAgents(t *testing.T) {
 			t.Errorf("alice hears of herself:\n%s", got)
 		}
 		onlyTheParentHearsItsSubagent(f, alice, bob, carol)
-		theVoterBeginsAnew(f, alice, bob, carol)
+		theVoterRestarts(f, alice, bob, carol)
 		for _, l := range []*loop{alice, bob, carol} {
 			<-time.After(time.Minute)
 			if got := l.works("Bash"); got != "" {
@@ -113,7 +113,7 @@ func onlyTheParentHearsItsSubagent(f *fabric, parent *loop, others ...*loop) {
 	f.holds(parent.id, parent.works("Bash"), "SUBAGENT RESULTS", `id="research" status="failed"`, "no network")
 }
 
-func theVoterBeginsAnew(f *fabric, alice, bob, carol *loop) {
+func theVoterRestarts(f *fabric, alice, bob, carol *loop) {
 	f.t.Helper()
 	if err := carol.client.SetMode(f.t.Context(), "carol", true); err != nil {
 		f.t.Error(err)
@@ -126,7 +126,7 @@ func theVoterBeginsAnew(f *fabric, alice, bob, carol *loop) {
 		f.t.Errorf("%+v", second)
 	}
 	if got := carol.works("Bash"); got != "" || len(carol.restarts) != 1 {
-		f.t.Fatalf("carol is told %q, and begins anew %d times", got, len(carol.restarts))
+		f.t.Fatalf("carol gets %q, and restarts %d times", got, len(carol.restarts))
 	}
 	text := carol.restarts[0].Content
 	f.holds("carol's new turn", text, "TURN STARTS AGAIN", "agent2.1", "vote")
@@ -143,7 +143,7 @@ func theVoterBeginsAnew(f *fabric, alice, bob, carol *loop) {
 
 func TestAnswers(t *testing.T) {
 	inBubbles(t, []scenario{
-		{"the same label again is the same answer, and nobody takes another's name", sameLabel},
+		{"the same label is the same answer, and no agent gets the name of another", sameLabel},
 		{"what an agent saw in one session is unknown in another", twoSessions},
 		{"an agent that joins late does not read its own id as another one's name", lateJoiner},
 		{"an answer without a workspace says so, and one with a lost one, too", withoutWorkspace},

@@ -226,7 +226,7 @@ var refusals = []scenario{
 			t.Errorf("%+v %v", v, err)
 		}
 	}},
-	{"a request that nobody can understand is answered with a sentence", func(t *testing.T) {
+	{"a malformed request gets an error", func(t *testing.T) {
 		f := start(t, named("a"))
 		for is, c := range map[string]struct {
 			verb, agent, want string
@@ -237,7 +237,7 @@ var refusals = []scenario{
 			"a rollback to nothing":       {"config", "", "version is missing; name one that config history lists", schema.ConfigRequest{Action: schema.ActionRollback}},
 			"no object":                   {"config", "", "cannot read the request", 7},
 			"an unknown action of hooks":  {"hooks", "", `hooks has no action ""; use register, unregister or list`, nil},
-			"hooks that are none":         {"hooks", "", "hooks is missing", schema.HooksRequest{Action: schema.ActionRegister}},
+			"no hooks":                    {"hooks", "", "hooks is missing", schema.HooksRequest{Action: schema.ActionRegister}},
 			"nothing to unregister":       {"hooks", "", "names and overrides are missing", schema.HooksRequest{Action: schema.ActionUnregister}},
 		} {
 			_, failed := control[schema.HooksAnswer](f, c.verb, c.agent, c.request)
@@ -287,7 +287,7 @@ var registrations = []scenario{
 		}
 		f.wantTrail("x", "a s")
 	}},
-	{"a hook of the file, or of somebody else, cannot be replaced or unregistered", func(t *testing.T) {
+	{"a hook of the file, or of another agent, cannot be replaced or unregistered", func(t *testing.T) {
 		f := start(t, named("a"))
 		f.register("x", `{"PreToolUse": [{"name": "r", "type": "builtin", "handler": "allow"}]}`)
 		for _, name := range []string{"a", "r"} {

@@ -80,9 +80,9 @@ func lengthen(w http.ResponseWriter, r *http.Request) {
 	answer(w, string(text))
 }
 
-// hang answers when whoever asks has given up.
+// hang answers when the client has given up.
 func hang(_ http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // only then is it noticed that somebody hangs up
+	_, _ = io.Copy(io.Discard, r.Body) // without this the end of the connection goes unnoticed
 	<-r.Context().Done()
 }
 
@@ -98,7 +98,7 @@ func TestScenariosOfServers(t *testing.T) {
 			[]string{"error not over http", "error not over http", "Bash ran with " + bash, `result "done"`}},
 		{"Hook denies tool execution", `PreToolUse: [{type: http, handler: $/denies}]`, "Bash", []string{"error not over http"}},
 		{"Hook denies tool execution, with the status 422", `PreToolUse: [{type: http, handler: $/422}]`, "Bash", []string{"error the policy says no"}},
-		{"Hook denies tool execution, with the status 422 and whatever JSON", `PreToolUse: [{type: http, handler: $/422-json}]`, "Bash", []string{"error blocked, in JSON"}},
+		{"Hook denies tool execution, with the status 422 and any JSON", `PreToolUse: [{type: http, handler: $/422-json}]`, "Bash", []string{"error blocked, in JSON"}},
 		{"Hook modifies tool input", `PreToolUse: [{type: http, handler: $/lists}]`, "Bash", listedAll},
 		{"Hook allows execution", `PreToolUse: [{type: http, handler: $/allows, fail_closed: true}]`, "Bash", passed},
 		{"Hook allows execution, with an empty result", `PreToolUse: [{type: http, handler: $/empty, fail_closed: true}, {type: http, handler: $/204, fail_closed: true}]`, "Bash", passed},
@@ -118,7 +118,7 @@ func TestScenariosOfServersThatFail(t *testing.T) {
 	t.Parallel()
 	url := site(t)
 	fails := []failure{
-		{"nobody listens", `type: http, timeout: 60, handler: "http://127.0.0.1:1/hook"`, schema.Errored, "refused"},
+		{"no server listens", `type: http, timeout: 60, handler: "http://127.0.0.1:1/hook"`, schema.Errored, "refused"},
 		{"the status 500", `type: http, timeout: 60, handler: $/500`, schema.Errored, "the status 500 Internal Server Error: the policy says no"},
 		{"the status 503", `type: http, timeout: 60, handler: $/503`, schema.Errored, "the status 503 Service Unavailable"},
 		{"External hook returns invalid JSON", `type: http, timeout: 60, handler: $/junk`, schema.Errored, "JSON"},
@@ -177,7 +177,7 @@ hooks:
 		a.want(passed...)
 		a.wantTrail(0, "slow:deadline")
 		await(t, asked, "the server to have been asked at all")
-		await(t, ended, "the server to have been told that nobody waits")
+		await(t, ended, "the server to notice that the client has gone")
 	}},
 	{"a server whose requests cannot be signed is not asked, and the call is denied", func(t *testing.T) {
 		url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCheckedInDashboardsAreWhatTheGeneratorWrites(t *testing.T) {
+func TestStoredDashboardsMatchTheGenerator(t *testing.T) {
 	fresh := t.TempDir()
 	if err := generate(fresh); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestCheckedInDashboardsAreWhatTheGeneratorWrites(t *testing.T) {
 	}
 }
 
-func TestAFolderThatIsNotThereIsAnError(t *testing.T) {
+func TestAMissingFolderIsAnError(t *testing.T) {
 	if err := generate(filepath.Join(t.TempDir(), "nowhere")); err == nil {
 		t.Error("dashboards were written to nowhere")
 	}

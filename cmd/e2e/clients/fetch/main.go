@@ -2,10 +2,8 @@
 //
 //	go run ./cmd/e2e/clients/fetch [claude] [codex] [gemini]
 //
-// It prints the names of those that are there, with commas; none is called none.
-// With no name, all are fetched, and the Claude Agent SDK beside them.
-// Where one cannot be had, without npm or its registry, it says so, and that is
-// no failure.
+// It prints the names of the available clients, separated by commas, or none. Without arguments it fetches all clients
+// and the Claude Agent SDK. Without npm or its registry it reports that, and does not fail.
 package main
 
 import (

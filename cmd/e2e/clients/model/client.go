@@ -8,11 +8,10 @@ import (
 	"net/http/httptest"
 )
 
-// Client is an HTTP client all of whose requests go to the model, without a
-// network: for bubbles of testing/synctest. It is no other than any where the model listens.
+// Client returns an HTTP client whose requests all go to the model, without a network, for bubbles of testing/synctest.
 func (s *Server) Client() *http.Client { return &http.Client{Transport: direct{s}} }
 
-// direct brings requests to a model.
+// direct passes requests to a model.
 type direct struct{ model *Server }
 
 func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {

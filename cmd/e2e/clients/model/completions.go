@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// completions is OpenAI's older protocol, and that of all who are compatible with it.
+// completions is OpenAI's older protocol, which other vendors use, too.
 type completions struct{}
 
 func (completions) read(body []byte) (Request, error) {
@@ -78,7 +78,7 @@ func (completions) write(w http.ResponseWriter, t Turn, body []byte) error {
 	return err
 }
 
-// functions are the turn's calls.
+// functions returns the turn's calls.
 func (t Turn) functions() ([]object, error) {
 	all := make([]object, 0, len(t.Calls))
 	for i, c := range t.Calls {

@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// gemini routes what stands behind a model's name in an address.
+// gemini routes by the part of an address after a model's name.
 func (s *Server) gemini(w http.ResponseWriter, r *http.Request) {
 	_, verb, _ := strings.Cut(r.PathValue("call"), ":")
 	switch verb {

@@ -16,7 +16,7 @@ import (
 )
 
 // A loop's model answers what it sees, without tools too, and remembers it.
-func TestWhatAModelSees(t *testing.T) {
+func TestTextsOfARequest(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/messages": `{"system":[{"type":"text","text":"be"}],"messages":[{"role":"user","content":"go"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Bash","input":{"command":"ls"}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a"},{"type":"text","text":"the format"}]}]}`,

@@ -61,7 +61,7 @@ func (messages) write(w http.ResponseWriter, t Turn, body []byte) error {
 	usage := object{"input_tokens": 10, "output_tokens": 10}
 	id := "msg_" + why
 	if len(t.Calls) > 0 {
-		id += "_" + t.Calls[0].ID // two messages of one id are one to some clients
+		id += "_" + t.Calls[0].ID // some clients merge messages with the same id
 	}
 	whole := object{"id": id, "type": "message", "role": "assistant", "model": in.Model, "content": blocks,
 		"stop_reason": why, "stop_sequence": nil, "usage": usage}
@@ -78,7 +78,7 @@ func (messages) write(w http.ResponseWriter, t Turn, body []byte) error {
 		event{"message_stop", object{"type": "message_stop"}}))
 }
 
-// blocks are the turn as content.
+// blocks returns the turn as content.
 func (t Turn) blocks() ([]object, error) {
 	var all []object
 	if t.Text != "" {
@@ -94,7 +94,7 @@ func (t Turn) blocks() ([]object, error) {
 	return all, nil
 }
 
-// pieces are the events that bring a block.
+// pieces returns the events of a block.
 func pieces(i int, block object) []event {
 	begun, delta := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": block["text"]}
 	if input, ok := block["input"].(jsontext.Value); ok {

@@ -45,81 +45,77 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Host is where a model that does not listen seems to be; any other does as well.
+// Host is the address of a model without a listener; any other works, too.
 const Host = "http://127.0.0.1:80"
 
-// maxRequest bounds what a client may send, in bytes.
+// maxRequest bounds a request, in bytes.
 const maxRequest = 32 << 20
 
-// A Turn is what the model says at once.
+// A Turn is one answer of the model.
 type Turn struct {
 	// Calls are the tools it calls; none: the agent is done.
 	Calls []Call
-	// Text is what it says besides; empty: nothing, or "done" where it calls nothing.
+	// Text is its text; empty: no text, or "done" without calls.
 	Text string
-	// Cut: the answer ended at its bound, behind what is said here.
+	// Cut: the answer ended at its limit, after Text.
 	Cut bool
 
-	// Status is that of an error to answer with, such as 500 or 429; Text is then what
-	// it says; 0: none.
+	// Status is the status of an error, such as 500 or 429, with Text as its message; 0: no error.
 	Status int
-	// RetryAfter is what the error says of when to come again, as the header has
-	// it; empty: nothing.
+	// RetryAfter is the header of that name of an error; empty: no header.
 	RetryAfter string
-	// Hang: it never answers, until the client is gone or the model closed.
+	// Hang: it does not answer until the client is gone or the model is closed.
 	Hang bool
-	// Raw is sent as it is, as if it were an answer; empty: the turn is.
+	// Raw is sent in place of the turn; empty: the turn is sent.
 	Raw string
 }
 
 // A Call is one call of a tool.
 type Call struct {
-	// ID is the model's own; empty: one is made up.
+	// ID is the id of the call; empty: a generated one.
 	ID string
-	// Tool is the name by which the client offers the tool.
+	// Tool is the client's name of the tool.
 	Tool string
-	// Namespace is what OpenAI's protocol puts before the name; empty: nothing.
+	// Namespace is the namespace of the tool in OpenAI's protocol; empty: none.
 	Namespace string
-	// Input is encoded as JSON. A string is, in OpenAI's responses, the input of a
-	// tool that takes free text, and in its chat completions the arguments as they
-	// are, broken ones too.
+	// Input is encoded as JSON. In OpenAI's responses a string is the input of a tool with free text, and in its
+	// chat completions the raw arguments, which may be invalid.
 	Input any
 }
 
-// A Request is what the model was asked.
+// A Request is a request to the model.
 type Request struct {
-	// Path is where the client sent it.
+	// Path is the path of its URL.
 	Path string
-	// Turn says how many turns of the model it has in it; -1: it is not a turn of
-	// the agent, but something that the client asks besides, such as a title.
+	// Turn is the number of turns of the model in it; -1: it is not a request for a turn, but for example for a
+	// title.
 	Turn int
-	// Nth counts the requests for turns, from 0, those asked again included.
+	// Nth counts the requests for turns, including repeated ones, from 0.
 	Nth int
-	// System is what the system says, where the protocol has a place of its own for it.
+	// System is the system prompt, if the protocol has a field for it.
 	System string
-	// Messages are those of the conversation, in order.
+	// Messages are the messages of the conversation, in order.
 	Messages []Message
 	// Tools are the names of the tools that the client offers.
 	Tools []string
-	// Body is the request as it came.
+	// Body is the raw request.
 	Body jsontext.Value
 }
 
-// A Message is one of a request.
+// A Message is a message of a request.
 type Message struct {
-	// Role is the protocol's word for who speaks; empty: the protocol does not say it.
+	// Role is the role in the protocol; empty: the protocol has no roles.
 	Role string
-	// Text is all that a model reads of it: the strings in it, one a line, but not
-	// those that are the protocol's own, such as types and ids.
+	// Text has the strings that a model reads, one per line, without those of the protocol, such as types and ids.
 	Text string
-	// Raw is the message as it came.
+	// Raw is the raw message.
 	Raw jsontext.Value
 }
 
-// Saw reports whether text stands anywhere in the request.
+// Saw reports whether the request contains text.
 func (r *Request) Saw(text string) bool { return strings.Contains(r.Texts(), text) }
 
-// Last is what was said last; nothing: nobody said anything.
+// Last returns the last message; the zero Message: there is no message.
 func (r *Request) Last() Message {
 	if n := len(r.Messages); n > 0 {
 		return r.Messages[n-1]
@@ -127,8 +123,7 @@ func (r *Request) Last() Message {
 	return Message{}
 }
 
-// Texts are all strings of the request, one after the other: what the model sees,
-// whatever shape the protocol gives it.
+// Texts returns all strings of the request, in order: what the model sees, in any protocol.
 func (r *Request) Texts() string {
 	var b strings.Builder
 	for s := range texts(r.Body) {
@@ -138,10 +133,9 @@ func (r *Request) Texts() string {
 	return b.String()
 }
 
-// A Server is the model, on the loopback interface. It is made by [Start],
-// [StartFunc] or [Make].
+// A Server is the model, on the loopback interface. Make one with [Start], [StartFunc] or [Make].
 type Server struct {
-	// URL is where it listens, or [Host].
+	// URL is its address, or [Host].
 	URL string
 
 	reply func(Request) Turn
@@ -150,9 +144,9 @@ type Server struct {
 	handler http.Handler
 	http    *httptest.Server // nil: it does not listen
 	end     func()
-	closed  <-chan struct{} // closed when the model is
+	closed  <-chan struct{} // closed with the model
 
-	mu   sync.Mutex // guards all below
+	mu   sync.Mutex // guards the following fields
 	seen []Request
 	odd  []string
 }
@@ -164,14 +158,13 @@ func Start(script ...Turn) *Server {
 	return s.listen()
 }
 
-// StartFunc starts a model that says what reply makes of a request. It is called by
-// many goroutines where there are many clients.
+// StartFunc starts a model that answers with the result of reply, which several goroutines may call.
 func StartFunc(reply func(Request) Turn) *Server { return made(reply).listen() }
 
-// Make is [StartFunc] of a model that does not listen: see [Server.Client].
+// Make is [StartFunc] for a model without a listener: see [Server.Client].
 func Make(reply func(Request) Turn) *Server { return made(reply) }
 
-// Turns says at each turn what the script has for it, and then that it is done.
+// Turns returns a function that answers each turn from the script, and then that the model is done.
 func Turns(script ...Turn) func(Request) Turn {
 	return func(r Request) Turn {
 		if r.Turn >= 0 && r.Turn < len(script) {
@@ -201,7 +194,7 @@ func (s *Server) listen() *Server {
 	return s
 }
 
-// Close stops the model. Answers under way are cut off.
+// Close stops the model and aborts answers in progress.
 func (s *Server) Close() {
 	s.end()
 	if s.http != nil {
@@ -210,19 +203,19 @@ func (s *Server) Close() {
 	}
 }
 
-// Requests are those so far that ask for turns of the agent, in order.
+// Requests returns the requests for turns so far, in order.
 func (s *Server) Requests() []Request {
 	return slices.DeleteFunc(s.All(), func(r Request) bool { return r.Turn < 0 })
 }
 
-// All are the requests so far, those besides the agent's turns included.
+// All returns all requests so far, including those that are not for turns.
 func (s *Server) All() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.seen)
 }
 
-// At is the first request for the turn, if there was one.
+// At returns the first request for the turn, if there was one.
 func (s *Server) At(turn int) (Request, bool) {
 	all := s.Requests()
 	if i := slices.IndexFunc(all, func(r Request) bool { return r.Turn == turn }); i >= 0 {
@@ -231,18 +224,18 @@ func (s *Server) At(turn int) (Request, bool) {
 	return Request{}, false
 }
 
-// Odd are requests to addresses that the model does not know, as method and path.
+// Odd returns the requests to unknown addresses, as method and path.
 func (s *Server) Odd() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.odd)
 }
 
-// A protocol is one vendor's.
+// A protocol is the protocol of a vendor.
 type protocol interface {
-	// read says what a request asks for.
+	// read decodes a request.
 	read(body []byte) (Request, error)
-	// write answers it, as a stream or whole.
+	// write answers it, as a stream or at once.
 	write(w http.ResponseWriter, t Turn, body []byte) error
 }
 
@@ -259,7 +252,7 @@ func (s *Server) answer(p protocol) http.HandlerFunc {
 			return
 		}
 		req.Path, req.Body = r.URL.Path, body
-		req.told()
+		req.readMessages()
 		t := s.turn(s.note(req))
 		if t.fault(w) {
 			return
@@ -272,17 +265,17 @@ func (s *Server) answer(p protocol) http.HandlerFunc {
 			panic(http.ErrAbortHandler)
 		}
 		if err := p.write(w, t, body); err != nil {
-			panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
+			panic(http.ErrAbortHandler) // the client must not accept a partial answer
 		}
 	}
 }
 
-// note remembers a request.
+// note stores a request.
 func (s *Server) note(req Request) Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loops {
-		req.Turn = req.said()
+		req.Turn = req.turns()
 	}
 	for _, before := range s.seen {
 		if before.Turn >= 0 {
@@ -293,7 +286,7 @@ func (s *Server) note(req Request) Request {
 	return req
 }
 
-// turn is what is said to a request, with nothing left to be made up.
+// turn returns the complete answer to a request.
 func (s *Server) turn(r Request) Turn {
 	var t Turn
 	if r.Turn >= 0 {
@@ -311,7 +304,7 @@ func (s *Server) turn(r Request) Turn {
 	return t
 }
 
-// fault answers with an error or with what is none of the protocol's, if the turn is one.
+// fault answers with an error, or with an answer that violates the protocol, if the turn is one.
 func (t *Turn) fault(w http.ResponseWriter) bool {
 	w.Header().Set("Content-Type", "application/json")
 	if t.RetryAfter != "" {
@@ -338,7 +331,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	s.odd = append(s.odd, r.Method+" "+r.URL.Path)
 	s.mu.Unlock()
 	if r.Method == http.MethodHead {
-		return // asked whether anybody is there
+		return // a health check
 	}
 	http.Error(w, `{"error":{"message":"not known here"}}`, http.StatusNotFound)
 }
@@ -350,8 +343,7 @@ func static(body string) http.HandlerFunc {
 	}
 }
 
-// stream writes events of a stream, as browsers read them. An empty name: events
-// have none in this protocol.
+// stream writes server-sent events. An empty name is omitted.
 func stream(w http.ResponseWriter, events []event) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, e := range events {
@@ -372,5 +364,5 @@ type event struct {
 	data any
 }
 
-// object is a JSON object that is written down where it is sent.
+// object is a JSON object.
 type object = map[string]any

@@ -125,7 +125,7 @@ func post(t *testing.T, url, body string) string {
 	return all.String()
 }
 
-func TestWhatItDoesNotKnow(t *testing.T) {
+func TestUnknownRequestsAreErrors(t *testing.T) {
 	s := model.Start()
 	t.Cleanup(s.Close)
 	r, err := http.Get(s.URL + "/api/hello")

@@ -39,7 +39,7 @@ func (responses) read(body []byte) (Request, error) {
 		return r, nil
 	}
 	r.Turn = 0
-	said := false // the item before was the model's, too: of the same turn
+	said := false // the previous item is of the same turn
 	for _, item := range in.Input {
 		own := item.Type == "function_call" || item.Type == "custom_tool_call" || item.Role == "assistant"
 		if own && !said {
@@ -66,7 +66,7 @@ func (responses) write(w http.ResponseWriter, t Turn, _ []byte) error {
 		object{"type": "response.completed", "response": object{"id": id, "usage": usage}}}))
 }
 
-// items are the turn as output.
+// items returns the turn as output.
 func (t Turn) items() ([]object, error) {
 	var all []object
 	if t.Text != "" {
@@ -74,7 +74,7 @@ func (t Turn) items() ([]object, error) {
 			"content": []object{{"type": "output_text", "text": t.Text}}})
 	}
 	for _, c := range t.Calls {
-		if text, ok := c.Input.(string); ok { // a tool whose input is free text
+		if text, ok := c.Input.(string); ok { // a tool with free text as input
 			all = append(all, object{"type": "custom_tool_call", "call_id": c.ID, "name": c.Tool, "input": text})
 			continue
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// told takes the conversation out of a request's body, whatever its protocol.
-func (r *Request) told() {
+// readMessages reads the conversation from a request's body, in any of the protocols.
+func (r *Request) readMessages() {
 	var in struct {
 		System      jsontext.Value `json:"system"`
 		Instruction jsontext.Value `json:"systemInstruction"`
@@ -38,8 +38,8 @@ func (r *Request) told() {
 	}
 }
 
-// said counts the turns that the model has had.
-func (r *Request) said() int {
+// turns counts the turns of the model.
+func (r *Request) turns() int {
 	n := 0
 	for _, m := range r.Messages {
 		if m.Role == "assistant" || m.Role == "model" {
@@ -49,13 +49,13 @@ func (r *Request) said() int {
 	return n
 }
 
-// words are the strings of a message that a model reads, one a line.
+// words returns the strings of a message that a model reads, one per line.
 func words(v jsontext.Value) string {
 	if len(v) == 0 {
 		return ""
 	}
 	var all []string
-	names := []string{""} // of the objects around, innermost last
+	names := []string{""} // of the enclosing objects, innermost last
 	d := jsontext.NewDecoder(bytes.NewReader(v), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	for {
 		t, err := d.ReadToken()
@@ -75,7 +75,7 @@ func words(v jsontext.Value) string {
 	}
 }
 
-// protocols reports whether the values of a name are the protocol's own.
+// protocols reports whether the values of a name belong to the protocol.
 func protocols(name string) bool {
 	return slices.Contains([]string{"role", "type", "id", "name", "tool_use_id", "tool_call_id", "call_id", "signature", "thoughtSignature"}, name)
 }

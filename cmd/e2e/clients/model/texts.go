@@ -7,8 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// texts are the strings of a JSON text that stand as values, in order. Where it
-// is no JSON any more they end.
+// texts returns the string values of a JSON text, in order, up to the first invalid byte.
 func texts(data []byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

@@ -1,6 +1,5 @@
-// Package released knows the released coding agents that the fabric is tried
-// with, and fetches them from the npm registry into a folder of this machine's
-// caches. Nothing of them is part of this project.
+// Package released lists the released coding agents that the tests use, and fetches them from the npm registry into a
+// cache folder. They are not part of this project.
 package released
 
 import (
@@ -19,25 +18,23 @@ import (
 
 // A Client is one release of a coding agent.
 type Client struct {
-	// Name is what the shim calls the runtime, and the name of its command.
+	// Name is the shim's name of the runtime, and the name of its command.
 	Name string
 	// Package and Version are its name and release in the npm registry.
 	Package, Version string
-	// Finish is a script of the package that must run once it is unpacked; empty:
-	// none has to. The packages' own install scripts are not run.
+	// Finish is a script of the package that must run after unpacking; empty: none. Install scripts of packages are
+	// not run.
 	Finish string
-	// Library: it has no command; what asks for one gets the package's folder.
+	// Library: it has no command, and Command returns the folder of the package.
 	Library bool
 }
 
-// AgentSDK is the Claude Agent SDK, which is no client by itself: agents are
-// written with it. The tests of bus/agent/typescript try it.
+// AgentSDK returns the Claude Agent SDK, a library for agents. The tests of bus/agent/typescript use it.
 func AgentSDK() Client {
 	return Client{Name: "claude-agent-sdk", Package: "@anthropic-ai/claude-agent-sdk", Version: "0.3.332", Library: true}
 }
 
-// All are the clients, with the releases whose protocols were measured. To try
-// another release, write its number here.
+// All returns the clients, with the releases whose protocols were measured. To test another release, change its number.
 func All() []Client {
 	return []Client{
 		{Name: "claude", Package: "@anthropic-ai/claude-code", Version: "2.1.332", Finish: "install.cjs"},
@@ -49,11 +46,10 @@ func All() []Client {
 	}
 }
 
-// ErrUnavailable is why nothing can be fetched here, which is nobody's fault:
-// there is no npm, or no registry.
+// ErrUnavailable means that clients cannot be fetched here: npm or its registry is missing.
 var ErrUnavailable = errors.New("not to be had on this machine")
 
-// Named are the clients of these names.
+// Named returns the clients with these names.
 func Named(names ...string) ([]Client, error) {
 	var found []Client
 	for _, name := range names {
@@ -66,7 +62,7 @@ func Named(names ...string) ([]Client, error) {
 	return found, nil
 }
 
-// Dir is the folder that the client is fetched into.
+// Dir returns the folder of the fetched client.
 func (c Client) Dir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -75,8 +71,7 @@ func (c Client) Dir() (string, error) {
 	return filepath.Join(cache, "hookfabric", "clients", c.Name+"@"+c.Version), nil
 }
 
-// Command is the path of the client's program; an error that is
-// [os.ErrNotExist]: the client was not fetched.
+// Command returns the path of the client's program; an [os.ErrNotExist] means that the client was not fetched.
 func (c Client) Command() (string, error) {
 	dir, err := c.Dir()
 	if err != nil {
@@ -92,8 +87,7 @@ func (c Client) Command() (string, error) {
 	return path, nil
 }
 
-// Fetch fetches the client unless it is there. An error that is
-// [ErrUnavailable]: it cannot be had here.
+// Fetch fetches the client, unless it was fetched before. [ErrUnavailable] means that it cannot be fetched here.
 func (c Client) Fetch(ctx context.Context) error {
 	if _, err := c.Command(); err == nil || !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -105,7 +99,7 @@ func (c Client) Fetch(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
 	}
-	// It appears under its name only when it is whole.
+	// Rename the folder only when it is complete.
 	making, err := os.MkdirTemp(filepath.Dir(dir), ".making-")
 	if err != nil {
 		return err
@@ -144,19 +138,18 @@ func (c Client) install(ctx context.Context, dir string) error {
 	return nil
 }
 
-// unreachable reports whether npm could not talk to its registry, by the codes
-// with which it says so.
-func unreachable(said string) bool {
+// unreachable reports whether npm could not reach its registry, by its error codes.
+func unreachable(output string) bool {
 	return regexp.MustCompile(`(?m)^npm (error|ERR!) code (ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONN[A-Z]+|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|E5\d\d)\s*$`).
-		MatchString(said)
+		MatchString(output)
 }
 
-// patience is how long a package may take to come, on a slow line.
-const patience = 10 * time.Minute
+// fetchTimeout bounds the fetch of a package on a slow network.
+const fetchTimeout = 10 * time.Minute
 
-// run runs a program in a group of its own, and ends all of the group with ctx.
+// run runs a program in a new process group, and ends the group with ctx.
 func run(ctx context.Context, dir, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s took longer than %v", name, patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("%s took longer than %v", name, fetchTimeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -33,7 +33,7 @@ func TestNamed(t *testing.T) {
 		t.Errorf("it finds %v, %v", got, err)
 	}
 	if _, err := Named("claude", "emacs"); err == nil {
-		t.Error("it knows a client that nobody released")
+		t.Error("it accepts an unknown client")
 	}
 }
 
@@ -59,8 +59,8 @@ func TestThePageNamesTheReleasesThatAreTried(t *testing.T) {
 	}
 }
 
-// TestFetchTouchesNothingThatIsThere would fail without npm, and where npm ran.
-func TestFetchTouchesNothingThatIsThere(t *testing.T) {
+// TestFetchKeepsExistingFiles would fail without npm, and where npm ran.
+func TestFetchKeepsExistingFiles(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("PATH", t.TempDir())
