@@ -106,7 +106,7 @@ func (c *Cell) decide() (failed bool) {
 	return false
 }
 
-// there reports whether the answer has a value; null is none.
+// there reports whether the answer has a value; null counts as no value.
 func (c *Cell) there() bool { return c.value != "" && c.value != "null" }
 
 // unfit reports whether the value is neither that of a stop nor a replacement.
