@@ -34,16 +34,17 @@ type changes struct {
 
 func changing(c *cobra.Command) *changes {
 	f := new(changes)
-	if c.Name() != "cluster" { // there the faults decide
+	switch c.Name() {
+	case "cluster": // its faults decide how long each load is, and how many messages it has
+	case "crash":
+		c.Flags().DurationVar(&f.duration, "for", 0, "duration of the load")
+		c.Flags().IntVar(&f.messages, "injections", 0, "minimum number of messages")
+	default:
 		c.Flags().DurationVar(&f.duration, "for", 0, "duration of the measurement (saturate: of each rate)")
+		c.Flags().Float64Var(&f.injections, "injections", 0, "messages sent to agents per tool call")
 	}
 	c.Flags().DurationVar(&f.warm, "warm", 0, "duration of the load before the measurement")
 	c.Flags().Float64Var(&f.rate, "rate", 0, "tool calls per second of all agents together")
-	if c.Name() == "crash" {
-		c.Flags().IntVar(&f.messages, "injections", 0, "minimum number of messages")
-	} else {
-		c.Flags().Float64Var(&f.injections, "injections", 0, "messages sent to agents per tool call")
-	}
 	c.Flags().IntVar(&f.agents, "agents", 0, "number of agents")
 	c.Flags().IntVar(&f.connections, "connections", 0, "number of connections that the agents share")
 	c.Flags().IntVar(&f.drivers, "drivers", 0, "number of processes that run the agents")

@@ -64,17 +64,6 @@ func Marks(done []Done, began time.Time) []result.Mark {
 	return marks
 }
 
-// Check says in sentences what is wrong with the faults for these members.
-func (s *Schedule) Check(members []string) []string {
-	var wrong []string
-	for i, f := range s.Faults {
-		for _, w := range f.Check(members) {
-			wrong = append(wrong, fmt.Sprintf("fault %d: %s", i+1, w))
-		}
-	}
-	return wrong
-}
-
 // run is a schedule under way.
 type run struct {
 	*Schedule
