@@ -224,7 +224,9 @@ func TestADamagedServerOfAClusterStartsEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(servers[0])
+	for _, s := range servers { // any of them may lead, and the leader places the copies
+		await(s)
+	}
 	nc, err := servers[1].Connect(t.Context(), bus.Options{Name: "writer"})
 	if err != nil {
 		t.Fatal(err)

@@ -89,7 +89,7 @@ func lived(t *testing.T, end syscall.Signal) string {
 	if err := eventually("all streams are written down", func() bool {
 		said, _ := os.ReadFile(noted)
 		folders, _ := filepath.Glob(filepath.Join(filepath.Dir(noted), "streams", "*"))
-		return len(folders) > 0 && strings.Count(string(said), "\n") == len(folders) && strings.Contains(string(said), "KV_hook_freezes 2\n")
+		return len(folders) > 0 && strings.Count(string(said), "\n") == len(folders) && strings.Contains(string(said), "KV_hook_freezes 2\n") && strings.Contains(string(said), "hook_record 1\n")
 	}); err != nil {
 		said, _ := os.ReadFile(noted)
 		t.Fatalf("%v:\n%s", err, said)
