@@ -224,9 +224,7 @@ func TestADamagedServerOfAClusterStartsEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, s := range servers { // any of them may lead, and the leader places the copies
-		await(s)
-	}
+	await(servers[0])
 	nc, err := servers[1].Connect(t.Context(), bus.Options{Name: "writer"})
 	if err != nil {
 		t.Fatal(err)
@@ -236,10 +234,7 @@ func TestADamagedServerOfAClusterStartsEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bucket, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "freezes", MaxBytes: 1 << 20, Replicas: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bucket := createBucket(t, js)
 	for i := range 20 {
 		if _, err := bucket.Put(t.Context(), fmt.Sprint("key", i), make([]byte, 500)); err != nil {
 			t.Fatal(err)
@@ -266,6 +261,24 @@ func TestADamagedServerOfAClusterStartsEmpty(t *testing.T) {
 	awaitCopies(t, js, "KV_freezes")
 	for _, s := range servers {
 		_ = s.Close(context.Background())
+	}
+}
+
+// createBucket creates a bucket with three copies, once the leader knows what the others can store.
+func createBucket(t *testing.T, js jetstream.JetStream) jetstream.KeyValue {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := within(t); ; {
+		bucket, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "freezes", MaxBytes: 1 << 20, Replicas: 3})
+		if err == nil {
+			return bucket
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal(err)
+		}
 	}
 }
 
