@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// attend waits until the text is taken, and keeps it, and those that are parked, for as
-// long as that takes. While a text that is for some tools only lies there, others have
-// their turn. When ctx ends it is taken back.
+// attend waits until a reader takes the text, and renews the leases of this text and of the
+// parked ones. While the current text is for certain tools only, other texts take turns with it.
+// When ctx ends, attend withdraws the text.
 func (w *Writer) attend(ctx context.Context) error {
 	hold := time.NewTicker(holdEvery)
 	defer hold.Stop()
@@ -19,7 +19,7 @@ func (w *Writer) attend(ctx context.Context) error {
 		switch w.lies() {
 		case gone:
 			return w.taken(ctx)
-		case back: // it counted no more, and a reader took it back
+		case back: // the text had expired, and a reader withdrew it
 			return nil
 		case lying:
 		}
@@ -38,7 +38,7 @@ func (w *Writer) attend(ctx context.Context) error {
 	}
 }
 
-// hold renews the leases, and with them the text.
+// hold renews the leases, and then the expiry in the file.
 func (w *Writer) hold(ctx context.Context) error {
 	events := append(slices.Clone(w.state.Parked), w.state.Event)
 	if err := w.Queue.Hold(ctx, w.Agent, events...); err != nil {
@@ -50,8 +50,8 @@ func (w *Writer) hold(ctx context.Context) error {
 	return w.again(w.shown)
 }
 
-// turn gives way to the next part of the matcher, or to another text, once the one that
-// lies there had its time. What the fabric would have dropped by now is taken back.
+// turn replaces the current text by the next part of its matcher, or by another text, after
+// turnFor. It withdraws a text that has expired in the fabric.
 func (w *Writer) turn(ctx context.Context) error {
 	s := w.shown
 	switch now := time.Now(); {
@@ -70,7 +70,7 @@ func (w *Writer) turn(ctx context.Context) error {
 		w.shown.since = s.since
 		return nil //nolint:nilerr // the broker is asked again at the next turn
 	case a.Content == "":
-		if len(parked) < len(w.state.Parked) { // it went out elsewhere
+		if len(parked) < len(w.state.Parked) { // another process delivered it
 			w.state.Parked = parked
 			return w.save()
 		}
@@ -82,24 +82,24 @@ func (w *Writer) turn(ctx context.Context) error {
 	}
 	sequence, strange := w.number(a)
 	if strange {
-		return nil // another fabric answers: the lease of this one's text ends by itself
+		return nil // another fabric answers; the lease of its text expires by itself
 	}
 	changed, err := w.change(show(a), sequence, append(slices.Clone(parked), w.state.Event))
 	if err == nil && !changed && !slices.Contains(w.state.Parked, a.EventID) {
-		w.state.Parked = append(slices.Clone(w.state.Parked), a.EventID) // it is leased by now
+		w.state.Parked = append(slices.Clone(w.state.Parked), a.EventID) // the writer leases it now
 		err = w.save()
 	}
 	return err
 }
 
-// again puts the text that lies there there once more, as it is to be read now.
+// again writes the current text again, with a new expiry and the current part of its matcher.
 func (w *Writer) again(s shown) error {
 	_, err := w.change(s, w.state.Last, w.state.Parked)
 	return err
 }
 
-// change puts another text, or the same once more, in the place of the one that lies there,
-// unless a reader tells that now, or took it away.
+// change replaces the current text by s, and reports whether it did. It does not if a reader is
+// delivering the text or has removed it.
 func (w *Writer) change(s shown, sequence uint64, parked []string) (changed bool, err error) {
 	back, unlock, err := w.takeBack()
 	defer unlock()
@@ -109,7 +109,8 @@ func (w *Writer) change(s shown, sequence uint64, parked []string) (changed bool
 	return true, w.put(s, sequence, parked)
 }
 
-// takeBack takes back what lies there, unless a reader has it. unlock lets readers look.
+// takeBack withdraws the current text, unless a reader is delivering it. Readers stay locked out
+// until the caller calls unlock.
 func (w *Writer) takeBack() (back bool, unlock func(), err error) {
 	dir := folder(w.Dir)
 	unlock, ok, err := lock(dir.path(readerLock))
@@ -120,7 +121,7 @@ func (w *Writer) takeBack() (back bool, unlock func(), err error) {
 	return back, unlock, err
 }
 
-// expire takes back what the fabric ends when its lease does.
+// expire withdraws the current text, whose item has expired, and releases it.
 func (w *Writer) expire(ctx context.Context) error {
 	back, unlock, err := w.takeBack()
 	defer unlock()
@@ -130,7 +131,7 @@ func (w *Writer) expire(ctx context.Context) error {
 	return w.giveBack(ctx)
 }
 
-// giveBack has the fabric give the text to another asker, or end it.
+// giveBack releases the text to the fabric, which delivers it elsewhere or drops it.
 func (w *Writer) giveBack(ctx context.Context) error {
 	if err := w.Queue.Release(ctx, w.Agent, w.state.Event); err != nil {
 		fmt.Fprintf(w.Stderr, "agentshim: the fabric delivers the text of %s again when its lease ends: %v\n", w.Dir, err)
@@ -138,18 +139,18 @@ func (w *Writer) giveBack(ctx context.Context) error {
 	return w.forget()
 }
 
-// stop takes back what lies there, and gives back all that is held, for the next asker of the
-// agent. A text that was taken at that moment counts as read.
+// stop withdraws the current text. A text that a reader removes at the same moment counts as
+// delivered.
 func (w *Writer) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), takingTime)
 	defer cancel()
 	back, unlock, err := w.takeBack()
-	for err == nil && !back && w.lies() == lying && ctx.Err() == nil { // a reader that tells it now takes it away at once
+	for err == nil && !back && w.lies() == lying && ctx.Err() == nil { // a reader that is delivering it removes it soon
 		rest(ctx, lookEvery)
 		back, unlock, err = w.takeBack()
 	}
 	defer unlock()
-	if err == nil && !back && w.lies() == lying { // it hangs, and may have told it
+	if err == nil && !back && w.lies() == lying { // the reader hangs; it may have delivered the text
 		back, err = folder(w.Dir).move(FileName, withdrawnName)
 	}
 	if err != nil {
@@ -161,8 +162,8 @@ func (w *Writer) stop() error {
 	return w.taken(context.Background())
 }
 
-// release gives back all that is held and does not lie there, when the writer ends: it is due
-// again at once, for the process that tells the agent next.
+// release returns the texts that the writer still leases when it ends: the parked ones, a withdrawn
+// one, and one whose answer did not arrive. They are due again at once, for the agent's next process.
 func (w *Writer) release() error {
 	events := slices.Clone(w.state.Parked)
 	if w.unanswered != "" {
@@ -185,8 +186,8 @@ func (w *Writer) release() error {
 	return folder(w.Dir).drop(withdrawnName)
 }
 
-// taken says that the agent has the text. Of one that counted no more that is not known:
-// it comes again.
+// taken acknowledges the text, which a reader removed. If the text had expired, the reader may have
+// removed it unread, so taken releases it and the fabric delivers it again.
 func (w *Writer) taken(ctx context.Context) error {
 	if w.late() {
 		return w.giveBack(ctx)

@@ -24,16 +24,16 @@ import (
 
 func TestMain(m *testing.M) { bustest.Main(m) }
 
-// world is a fabric with a queue, and a folder.
+// world is a fabric with a queue, and a folder for texts.
 type world struct {
 	*clienttest.Fabric
 
 	t   *testing.T
 	s   *server.Server
 	dir string
-	// ends is the point at which writers are told to end; empty: none.
+	// ends is the point at which the test ends a writer; empty: it ends none.
 	ends string
-	// late: the fabric gives a text, and the writer is told to end before it knows.
+	// late: the test ends the writer after the fabric gave a text and before the answer arrives.
 	late bool
 }
 
@@ -49,7 +49,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// lane is the queue as a writer's process sees it.
+// lane is the queue of a writer's process.
 type lane struct {
 	*client.Client
 	late func()
@@ -68,13 +68,13 @@ func (l lane) Done(ctx context.Context, event string, _ time.Duration) bool {
 	return l.Ack(ctx, "a", event) == nil
 }
 
-// died is how a test has a process die at a point.
+// died is the panic with which a test ends a process at a point.
 type died struct{ point string }
 
-// write has a writer run until stop, or until it dies at a point; empty: it does not.
+// write starts a writer, which runs until stop or until it dies at a point; empty: it does not die.
 func (w *world) write(dies string) (stop func()) { return w.writeUntil(dies, 0) }
 
-// writeUntil has it die when it comes to the point after as many other times.
+// writeUntil is like write, but skips the first arrivals at the point.
 func (w *world) writeUntil(dies string, others int) (stop func()) {
 	w.t.Helper()
 	c, err := client.Connect(w.t.Context(), client.Options{InProcess: w.s})
@@ -127,7 +127,7 @@ func (w *world) writeUntil(dies string, others int) (stop func()) {
 	}
 }
 
-// lies waits until a text lies there.
+// lies waits until there is a current text, and returns it.
 func (w *world) lies() *Text {
 	w.t.Helper()
 	for range 2000 {
@@ -145,7 +145,7 @@ func (w *world) lies() *Text {
 	return nil
 }
 
-// waiting counts the items that nobody acknowledged, after all that is under way.
+// waiting returns the number of items without an acknowledgement, after all pending work is done.
 func (w *world) waiting() int {
 	<-time.After(2 * time.Second)
 	w.Lock()
@@ -153,7 +153,7 @@ func (w *world) waiting() int {
 	return len(w.Items)
 }
 
-// tell is what a reader tells after a call of a tool.
+// tell returns the text that a reader delivers after a call of a tool.
 func (w *world) tell(r *Reader, tool string) string {
 	content, done := r.Take(tool)
 	if done != nil {
@@ -233,9 +233,9 @@ func TestWhatNobodyTookIsTakenBackAndComesAgain(t *testing.T) {
 	})
 }
 
-// Wherever a writer dies, the next one goes on: all is told, once, and every text
-// has a greater number than those before. The order of one source is the fabric's
-// to keep, which is a simple one here.
+// A writer continues where the previous one died: it delivers all texts, each once, and each
+// text has a greater number than those before. The order of one source is up to the
+// fabric, which is a simple one here.
 func TestAWriterThatDiesLosesNothing(t *testing.T) {
 	for _, point := range []string{"taken along", "written", "noted", "put there", "gone", "acknowledged"} {
 		t.Run(point, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestAWriterThatDiesLosesNothing(t *testing.T) {
 				var sequences []uint64
 				take := func() {
 					t.Helper()
-					for range 1000 { // a writer that puts it there anew may just have taken it away
+					for range 1000 { // the writer may be replacing the file
 						lies := w.lies()
 						if text := w.tell(r, "x"); text != "" {
 							sequences, told = append(sequences, lies.Sequence), append(told, text)
@@ -280,7 +280,7 @@ func TestAWriterThatDiesLosesNothing(t *testing.T) {
 	}
 }
 
-// A text that is taken while no writer looks is acknowledged by the next one.
+// The next writer acknowledges a text that a reader took while no writer ran.
 func TestWhatIsTakenWhileNoWriterLooksIsNotPutThereAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -292,7 +292,7 @@ func TestWhatIsTakenWhileNoWriterLooksIsNotPutThereAgain(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 		w.Lock()
-		clear(w.Leases) // the lease may have ended, too: the acknowledgement does not come too late
+		clear(w.Leases) // the lease may also have expired; a late acknowledgement still counts
 		w.Leases = map[string]clienttest.Lease{w.Drains[0].EventID: {Sequences: []uint64{5}}}
 		w.Unlock()
 		next := w.write("")
@@ -304,8 +304,8 @@ func TestWhatIsTakenWhileNoWriterLooksIsNotPutThereAgain(t *testing.T) {
 	})
 }
 
-// A reader that dies after it has told and before it has taken away: it comes
-// twice, and is not lost.
+// If a reader dies after it delivered a text and before it removed the file, the agent gets the
+// text twice. The text is not lost.
 func TestAReaderThatDiesTellsTwiceAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -356,7 +356,7 @@ func TestOneReaderAtATimeTells(t *testing.T) {
 	})
 }
 
-// Sequences grow on though another fabric counts from the start.
+// Sequences keep growing although another fabric starts at 1.
 func TestAnotherFabricsTextsAreNotTakenForOldOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/channel"
 )
 
-// What is no file nobody waits for.
+// A reader does not wait for data from a pipe that has the name of the file.
 func TestAPipeInTheFolderHoldsUpNobody(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, channel.FileName), 0o600); err != nil {

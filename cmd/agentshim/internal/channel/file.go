@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// FileName is the file in which a text lies.
+// FileName is the name of the file that holds the current text.
 const FileName = "hook_post_tool_use.json"
 
 const (
@@ -25,74 +25,76 @@ const (
 	stateName     = ".hookfabric-writer.json"
 	writerLock    = ".hookfabric-writer.lock"
 	readerLock    = ".hookfabric-reader.lock"
-	// maxFile bounds a file: the longest text, with every byte of it escaped.
+	// maxFile limits the size of a file: the longest text, with every byte of it escaped.
 	maxFile = 6*schema.MaxText + 64<<10
 )
 
-// A Text is what lies in the file.
+// A Text is the content of the file.
 type Text struct {
 	Inject Inject `json:"inject"`
-	// Matcher picks the tools after whose calls the agent reads it. Other readers know no
-	// alternatives in it: of several it is one after the other, and Matchers are all.
+	// Matcher selects the tools whose results may carry the text. Third-party readers support no
+	// alternatives in it. If there are several, Matcher is one after the other, and Matchers is
+	// all of them.
 	Matcher  string `json:"tool_matcher"`
 	Matchers string `json:"tool_matchers,omitzero"`
-	// Sequence grows from text to text, whatever restarts.
+	// Sequence increases from text to text, also across restarts.
 	Sequence uint64 `json:"sequence"`
-	// Expires is when it counts no more, in seconds since 1970: its writer is gone then,
-	// and the fabric gives it to another asker. What is no number is never.
+	// Expires is when the text expires, in seconds since 1970. After that its writer is gone,
+	// and the fabric delivers the text elsewhere. A value that is not a number means never.
 	Expires jsontext.Value `json:"expires_at,omitzero"`
 }
 
-// expiring is a time as [Text.Expires] has it.
+// expiring returns a time in the form of [Text.Expires].
 func expiring(t time.Time) jsontext.Value {
 	return jsontext.Value(strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64))
 }
 
-// expired reports whether the text counts no more.
+// expired reports whether the text has expired.
 func (t *Text) expired(now time.Time) bool {
 	at, err := strconv.ParseFloat(strings.Trim(string(t.Expires), `"`), 64)
 	return err == nil && float64(now.UnixMilli())/1000 > at
 }
 
-// An Inject is a text and where it goes.
+// An Inject is the content of a text and how the agent gets it.
 type Inject struct {
 	Content  string          `json:"content"`
 	Strategy schema.Strategy `json:"strategy"`
 }
 
-// state is what the next writer must know.
+// state is what a writer stores for the next one.
 type state struct {
-	// Fabric is whose queue it was, and Agent who it was for.
+	// Fabric is the fabric that the text came from, and Agent the agent that it is for.
 	Fabric string `json:"fabric,omitzero"`
 	Agent  string `json:"agent,omitzero"`
-	// Event is what the text went out with that may lie there; empty: none does.
+	// Event is the event under which the writer drained the current text; empty: there is no
+	// current text.
 	Event string `json:"event,omitzero"`
-	// Back: it was taken back.
+	// Back: the writer withdrew the text.
 	Back bool `json:"back,omitzero"`
-	// Item is that text's sequence in the fabric.
+	// Item is the sequence of the text in the fabric.
 	Item uint64 `json:"item,omitzero"`
-	// Expires is when what lies there counts no more.
+	// Expires is when the current text expires.
 	Expires time.Time `json:"expires,omitzero"`
-	// Parked are events whose texts wait for a tool, while others lie there.
+	// Parked are the events of the texts that wait for a tool call while another text is current.
 	Parked []string `json:"parked,omitzero"`
-	// Last is the sequence of the last text that was put here, and Offset what is
-	// added to those of the fabric: another fabric begins anew, and of several sources
-	// an older item may come later. Readers take what does not grow for told.
+	// Last is the sequence of the last text in this folder, and Offset is the difference to the
+	// fabric's sequences. The difference is needed because another fabric starts at 1, and because
+	// an older item of a second source may arrive later. Readers ignore a sequence that does not grow.
 	Last   uint64 `json:"last,omitzero"`
 	Offset uint64 `json:"offset,omitzero"`
 }
 
-// errGarbage: what lies there is no text, and never becomes one.
+// errGarbage: the file holds no text, and never will.
 var errGarbage = errors.New("not a text of 'agentshim drain --channel'; agentshim removes the file")
 
-// readFile reads a JSON file that is not too large.
+// readFile reads a JSON file of limited size.
 func readFile(path string, into any) error {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file: %w", path, errGarbage) // a pipe would hold up the agent's calls
+		return fmt.Errorf("%s is not a regular file: %w", path, errGarbage) // reading a pipe would block the agent's calls
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -112,13 +114,13 @@ func readFile(path string, into any) error {
 	return nil
 }
 
-// writeFile writes a JSON file that only its owner reads, and has it on disk.
+// writeFile writes a JSON file that only its owner can read, and syncs it to disk.
 func writeFile(path string, v any) error {
 	data, err := schema.Marshal(v)
 	if err != nil {
 		return err
 	}
-	_ = os.Remove(path) // of somebody else's, the mode would stay
+	_ = os.Remove(path) // a file of another user would keep its mode
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func writeFile(path string, v any) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// replaceFile is writeFile so that readers see what was there before, or all of it.
+// replaceFile is like writeFile, but atomic: readers see the old content or all of the new one.
 func replaceFile(path string, v any) error {
 	if err := writeFile(path+".new", v); err != nil {
 		return err
@@ -135,7 +137,7 @@ func replaceFile(path string, v any) error {
 	return os.Rename(path+".new", path)
 }
 
-// a folder holds the files.
+// A folder is the directory of the files.
 type folder string
 
 func (f folder) path(name string) string { return filepath.Join(string(f), name) }
@@ -145,7 +147,7 @@ func (f folder) has(name string) bool {
 	return err == nil
 }
 
-// move renames a file and reports whether it was there.
+// move renames a file, and reports whether the file existed.
 func (f folder) move(from, to string) (bool, error) {
 	err := os.Rename(f.path(from), f.path(to))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,7 +156,7 @@ func (f folder) move(from, to string) (bool, error) {
 	return err == nil, err
 }
 
-// drop takes a file away; one that is not there is.
+// drop removes a file. A missing file is not an error.
 func (f folder) drop(name string) error {
 	if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -2,6 +2,6 @@
 
 package channel
 
-// lock does nothing where there are no such locks: of several readers that look
-// at the same moment, more than one may then tell the same text.
+// lock does nothing on systems without such locks. If several readers look at the same
+// moment, more than one of them may deliver the same text.
 func lock(string) (unlock func(), ok bool, err error) { return func() {}, true, nil }

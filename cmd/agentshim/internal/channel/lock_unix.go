@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lock keeps others away who lock the same file; ok is false if somebody has.
-// The kernel lets go of it when the process ends, however it ends.
+// lock locks the file exclusively, without waiting. ok is false if another process holds the
+// lock. The kernel releases the lock when the process ends, however it ends.
 func lock(path string) (unlock func(), ok bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// next has a tool called every 100 ms until something is told, for 40 s at most, which is longer than a lease.
+// next calls a tool every 100 ms until it carries a text, for at most 40 s, which is longer than a lease.
 func (w *world) next(r *Reader, tool string) string {
 	for range 400 {
 		if text := w.tell(r, tool); text != "" {
@@ -28,7 +28,7 @@ func (w *world) next(r *Reader, tool string) string {
 	return ""
 }
 
-// A text for a tool that the agent does not call holds up no other one.
+// A text for a tool that the agent does not call delays no other text.
 func TestATextForAnotherToolHoldsUpNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -55,8 +55,7 @@ func TestATextForAnotherToolHoldsUpNone(t *testing.T) {
 	})
 }
 
-// Wherever a writer dies with texts that wait for a tool, nothing is lost, and nothing
-// is told twice.
+// If a writer dies while texts wait for a tool call, no text is lost or delivered twice.
 func TestAWriterThatDiesLosesNothingThatIsParked(t *testing.T) {
 	for _, point := range []string{"written", "noted", "put there", "gone", "acknowledged"} {
 		for nth := range 4 {
@@ -76,7 +75,7 @@ func TestAWriterThatDiesLosesNothingThatIsParked(t *testing.T) {
 					}
 					first()
 					next := w.write("")
-					for i := range 300 { // longer than a lease: what was leased and not noted comes then
+					for i := range 300 { // longer than a lease: texts with a lease that no writer stored are due again
 						if text := w.tell(r, []string{"never", "seldom"}[i%2]); text != "" {
 							told = append(told, text)
 						}
@@ -96,7 +95,7 @@ func TestAWriterThatDiesLosesNothingThatIsParked(t *testing.T) {
 	}
 }
 
-// Readers other than ours know no alternatives in a matcher: each has its turn.
+// Third-party readers support no alternatives in a matcher, so each alternative has its turn.
 func TestEachPartOfAMatcherHasItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -124,7 +123,7 @@ func TestEachPartOfAMatcherHasItsTurn(t *testing.T) {
 	})
 }
 
-// What was not taken in a turn is for the next one: at once, and not when its lease ends.
+// A text without a reader is due at once for the agent's next turn, and not only when its lease ends.
 func TestWhatNobodyTookIsDueAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -132,13 +131,13 @@ func TestWhatNobodyTookIsDueAtOnce(t *testing.T) {
 		w.Matchers[5] = "never"
 		stop := w.write("")
 		w.lies()
-		<-time.After(2 * time.Second) // both were taken along
+		<-time.After(2 * time.Second) // the writer has leased both
 		stop()
 		w.due("one\n\ntwo")
 	})
 }
 
-// The same holds for a writer that ends while none of its texts lies there.
+// The same applies to a writer that ends while there is no current text.
 func TestWhatIsParkedIsDueAtOnceWhenAWriterEndsBetweenTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -148,7 +147,7 @@ func TestWhatIsParkedIsDueAtOnceWhenAWriterEndsBetweenTexts(t *testing.T) {
 		if got := w.next(NewReader(w.dir, io.Discard), "any"); got != "two" {
 			t.Fatalf("told %q", got)
 		}
-		<-time.After(time.Second) // it sees that it was taken
+		<-time.After(time.Second) // the writer sees that the text was taken
 		stop()
 		w.due("one")
 	})
@@ -166,7 +165,7 @@ func TestATextThatComesTooLateForAWriterIsDueAtOnce(t *testing.T) {
 	})
 }
 
-// due drains what another one gets at once.
+// due drains the queue as another client, and compares the content.
 func (w *world) due(want string) {
 	w.t.Helper()
 	c, err := client.Connect(w.t.Context(), client.Options{InProcess: w.s})
@@ -180,8 +179,8 @@ func (w *world) due(want string) {
 	bustest.Settle()
 }
 
-// A text whose writer is gone is another asker's by now, and so is one of another writer
-// that is too old.
+// A reader does not deliver an expired text: the fabric may have delivered it elsewhere. That also applies
+// to a text of another program.
 func TestATextThatExpiredIsNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -217,8 +216,8 @@ func TestATextThatExpiredIsNotTold(t *testing.T) {
 	})
 }
 
-// A reader that is not ours takes away unread what is too old. Where that may have been,
-// it comes again.
+// Third-party readers remove expired texts unread. The fabric delivers a text again if that may have
+// happened.
 func TestWhatMayHaveGoneUnreadComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -239,7 +238,7 @@ func TestWhatMayHaveGoneUnreadComesAgain(t *testing.T) {
 	})
 }
 
-// An item that may wait for some time only lies there for as long.
+// An item with an expiry is the current text until then at the latest.
 func TestATextLiesThereNoLongerThanItsItemMayWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -252,7 +251,7 @@ func TestATextLiesThereNoLongerThanItsItemMayWait(t *testing.T) {
 			t.Errorf("it expires at %s", text.Expires)
 		}
 		w.Lock()
-		w.Items = nil // which the fabric ends then
+		w.Items = nil // the fabric drops it at its expiry
 		w.Unlock()
 		<-time.After(2 * time.Second)
 		if folder(w.dir).has(FileName) {
@@ -268,7 +267,7 @@ func TestATextLiesThereNoLongerThanItsItemMayWait(t *testing.T) {
 	})
 }
 
-// What is no text agentshim removes the file by the first hook that meets it, and nothing waits behind it.
+// The first hook removes a file without a valid text, and later texts do not wait for it.
 func TestWhatIsNoTextHoldsUpNone(t *testing.T) {
 	for name, garbage := range map[string]string{
 		"no JSON": `inject`, "a list": `[]`, "nothing": ``, "a text that is none": `{"inject":{"content":5}}`, "a sequence that is none": `{"inject":{"content":"x"},"sequence":"x"}`,

@@ -12,27 +12,27 @@ import (
 	"github.com/hookfabric/hookfabric/schema/match"
 )
 
-// A Reader takes texts out of a folder, for one agent's tool calls.
+// A Reader takes texts out of a folder, for the tool calls of one agent.
 type Reader struct {
 	dir    folder
 	stderr io.Writer
-	// step is told how far a hand-over is; only tests set it, to die there.
+	// step receives each point of a delivery. Only tests set it, to die there.
 	step func(point string)
 
 	mu   sync.Mutex // guards what follows
-	last uint64     // the sequence of the last text that was told
-	said string     // the last trouble, which is said once
+	last uint64     // the sequence of the last delivered text
+	said string     // the last reported error, to report it once only
 }
 
-// NewReader makes a reader of a folder, which need not be there yet. Stderr hears
-// what people should know.
+// NewReader returns a reader of a folder, which need not exist yet. The reader prints errors
+// to stderr.
 func NewReader(dir string, stderr io.Writer) *Reader {
 	return &Reader{dir: folder(dir), stderr: stderr}
 }
 
-// Take is the text for a tool that has one of these names. done is called once:
-// true takes the text away, false leaves it to a later call; nil: there is none.
-// Nobody else takes it meanwhile.
+// Take returns the text for a tool that has one of these names, and locks the text for this
+// reader. done is nil if there is no text. The caller must call done once: true removes the
+// text, false leaves it for a later call.
 func (r *Reader) Take(names ...string) (content string, done func(told bool)) {
 	if !r.dir.has(FileName) {
 		return "", nil
@@ -42,7 +42,7 @@ func (r *Reader) Take(names ...string) (content string, done func(told bool)) {
 		r.trouble(err)
 	}
 	if !ok {
-		return "", nil // another one takes it now
+		return "", nil // another reader is delivering it
 	}
 	t, err := r.text(names)
 	if err != nil {
@@ -61,8 +61,8 @@ func (r *Reader) Take(names ...string) (content string, done func(told bool)) {
 	}
 }
 
-// text is what lies there, if it is for a tool with one of these names and was
-// not told before. The caller holds the lock.
+// text returns the current text if it is for a tool with one of these names and this reader has
+// not delivered it yet. The caller holds the lock.
 func (r *Reader) text(names []string) (*Text, error) {
 	t := &Text{}
 	if err := readFile(r.dir.path(FileName), t); err != nil {
@@ -70,11 +70,11 @@ func (r *Reader) text(names []string) (*Text, error) {
 			return nil, nil
 		}
 		if errors.Is(err, errGarbage) {
-			err = errors.Join(err, r.dir.drop(FileName)) // else it would lie before all that comes
+			err = errors.Join(err, r.dir.drop(FileName)) // otherwise it would block all later texts
 		}
 		return nil, err
 	}
-	if t.expired(time.Now()) { // its writer, if there is one, puts it there again
+	if t.expired(time.Now()) { // if its writer is alive, it puts the text there again
 		_, err := r.dir.move(FileName, withdrawnName)
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (r *Reader) text(names []string) (*Text, error) {
 	last := r.last
 	r.mu.Unlock()
 	if last > 0 && t.Sequence <= last {
-		return nil, r.dir.drop(FileName) // it was told, and could not be taken away then
+		return nil, r.dir.drop(FileName) // this reader delivered it, and failed to remove it
 	}
 	if t.Inject.Content == "" {
 		return nil, r.dir.drop(FileName)
@@ -101,14 +101,14 @@ func (r *Reader) text(names []string) (*Text, error) {
 	return t, nil
 }
 
-// taken takes away what was told. The caller holds the lock, so that it is that.
+// taken removes the text that the reader delivered. The caller holds the lock.
 func (r *Reader) taken(t *Text) {
 	r.mu.Lock()
 	r.last = max(r.last, t.Sequence)
 	r.mu.Unlock()
 	now := &Text{}
 	if err := readFile(r.dir.path(FileName), now); err != nil || now.Sequence != t.Sequence {
-		return // its writer took it back meanwhile; it comes again
+		return // its writer withdrew it, and delivers it again
 	}
 	if err := r.dir.drop(FileName); err != nil {
 		r.trouble(err)

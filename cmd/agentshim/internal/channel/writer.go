@@ -18,68 +18,68 @@ import (
 )
 
 const (
-	// lookEvery is how often a writer looks whether its text was taken.
+	// lookEvery is how often a writer checks whether a reader took the text.
 	lookEvery = 50 * time.Millisecond
-	// askEvery is how often it asks for the next one when nothing waits.
+	// askEvery is how often it asks the fabric for a text while the queue is empty.
 	askEvery = 500 * time.Millisecond
-	// holdEvery is when it renews the lease, which lasts 30 s.
+	// holdEvery is how often it renews the lease, which lasts 30 s.
 	holdEvery = 10 * time.Second
-	// doneTime is how long an acknowledgement may take before it is kept for later.
+	// doneTime limits an acknowledgement. One that takes longer is stored and sent later.
 	doneTime = 2 * time.Second
-	// fileFor is how long a text counts without its writer, which ends before the lease does.
+	// fileFor is the time until a text expires without its writer. It ends before the lease does.
 	fileFor = 25 * time.Second
-	// turnFor is how long a text that is for some tools only lies there while others wait.
+	// turnFor is how long a text for certain tools stays current while others wait.
 	turnFor = time.Second
-	// maxParked bounds the texts that wait for a tool.
+	// maxParked limits the texts that wait for a tool call.
 	maxParked = 16
-	// takingTime is how long a reader may take that takes the text while it is
-	// taken back.
+	// takingTime limits how long the writer waits for a reader that is delivering the text when
+	// the writer stops.
 	takingTime = time.Second
 )
 
-// A Queue is where texts come from.
+// A Queue is the source of the texts.
 type Queue interface {
-	// DrainOne takes along the next item, under an event; the same event brings the same.
+	// DrainOne leases the next item under an event. The same event returns the same item.
 	DrainOne(ctx context.Context, agent, session, event string) (*schema.DrainAnswer, error)
-	// Hold renews the lease of an event.
+	// Hold renews the leases of events.
 	Hold(ctx context.Context, agent string, events ...string) error
-	// Release gives back what events brought: it is due again.
+	// Release returns the items of events to the queue: they are due again.
 	Release(ctx context.Context, agent string, events ...string) error
-	// Done says that the agent has what the event brought. What cannot be said now
-	// is said later.
+	// Done acknowledges the item of an event. If that takes longer than within, it is stored
+	// and sent later.
 	Done(ctx context.Context, event string, within time.Duration) bool
-	// AckKept says it of what a process before this one handed over.
+	// AckKept acknowledges the items that an earlier process delivered.
 	AckKept(ctx context.Context, h client.Handover) error
 }
 
-// A Writer puts texts into a folder, for one agent.
+// A Writer puts the texts for one agent into a folder.
 type Writer struct {
 	Queue          Queue
 	Agent, Session string
 	Dir            string
-	// Stderr hears what people should know.
+	// Stderr receives messages for people.
 	Stderr io.Writer
-	// Step is told how far a text is; only tests set it, to die there.
+	// Step receives each point in the life of a text. Only tests set it, to die there.
 	Step func(point string)
 
 	state state
 	shown shown
-	// unanswered is the event of a question whose answer did not come: the fabric may have
-	// given a text.
+	// unanswered is the event of a request without an answer: the fabric may have leased a text
+	// under it.
 	unanswered string
 }
 
-// shown is the text that lies there.
+// shown is the current text.
 type shown struct {
 	answer *schema.DrainAnswer
-	parts  []string  // of its matcher
-	part   int       // the one in the file
-	since  time.Time // when that was put there
+	parts  []string  // the alternatives of its matcher
+	part   int       // the index of the one in the file
+	since  time.Time // when the writer put that one there
 	ends   time.Time // when the item expires; zero: never
 }
 
-// Run writes until ctx ends, and then takes back what the agent was not told. The error says
-// why it cannot.
+// Run writes texts until ctx ends, and then withdraws those that the agent did not get. It
+// returns an error if it cannot use the folder.
 func (w *Writer) Run(ctx context.Context) error {
 	dir := folder(w.Dir)
 	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
@@ -117,12 +117,12 @@ func (w *Writer) Run(ctx context.Context) error {
 	return w.release()
 }
 
-// next hands over the next text. It reports whether there was one.
+// next delivers the next text, and reports whether there was one.
 func (w *Writer) next(ctx context.Context) (some bool, err error) {
 	dir := folder(w.Dir)
 	event, again := w.state.Event, w.state.Event != ""
 	switch {
-	case again && w.lies() == gone && !w.late(): // it was taken between two looks
+	case again && w.lies() == gone && !w.late(): // a reader took it while no writer looked
 		h := client.Handover{Fabric: w.state.Fabric, Agent: w.Agent, Events: []string{event}}
 		if err := w.Queue.AckKept(ctx, h); err != nil {
 			return false, err
@@ -138,11 +138,11 @@ func (w *Writer) next(ctx context.Context) (some bool, err error) {
 	event = a.EventID
 	sequence, strange := w.number(a)
 	switch {
-	case again && strange: // the queue it came from is gone, and only the file is left
+	case again && strange: // the fabric of the text is gone, and only the file remains
 		return false, w.forget()
 	case a.Content == "":
-		w.Queue.Done(ctx, event, doneTime)  // what was told before is to be said only
-		if w.state.Parked = parked; again { // it went out elsewhere
+		w.Queue.Done(ctx, event, doneTime)  // the agent has the text; only the acknowledgement is missing
+		if w.state.Parked = parked; again { // another process delivered it
 			if _, err := dir.move(FileName, withdrawnName); err != nil {
 				return false, err
 			}
@@ -156,8 +156,8 @@ func (w *Writer) next(ctx context.Context) (some bool, err error) {
 	return true, w.attend(ctx)
 }
 
-// drain takes along the text of an event; an empty one is for the next text, and where
-// there is none for one that is parked. It returns which are parked then.
+// drain leases the text of an event. If event is empty, it leases the next text or, if there is
+// no new one, the first parked text. It returns the events that remain parked.
 func (w *Writer) drain(ctx context.Context, event string) (a *schema.DrainAnswer, parked []string, err error) {
 	parked = w.state.Parked
 	if event != "" {
@@ -181,8 +181,8 @@ func (w *Writer) drain(ctx context.Context, event string) (a *schema.DrainAnswer
 	return a, slices.Clone(parked[1:]), err
 }
 
-// others sees to what lies there and is no text of this queue: it comes first, if it is
-// a text that counts.
+// others handles a file that is not from this queue. A valid text stays, and has to be
+// delivered first. Any other file is removed.
 func (w *Writer) others() error {
 	dir, t := folder(w.Dir), &Text{}
 	err := readFile(dir.path(FileName), t)
@@ -195,13 +195,12 @@ func (w *Writer) others() error {
 	return err
 }
 
-// late reports whether what lay there counts no more: readers may have taken it away
-// unread.
+// late reports whether the text has expired, so that readers may have removed it unread.
 func (w *Writer) late() bool { return !w.state.Expires.IsZero() && time.Now().After(w.state.Expires) }
 
-// number is the sequence of a text among all that were ever put here: the same
-// for the same text, and greater than all before for another one. strange:
-// another fabric answers than before.
+// number returns the sequence of a text in this folder: the same one for the same text, and a
+// greater one for each other text. strange reports whether the answer is from another fabric than
+// the one before.
 func (w *Writer) number(a *schema.DrainAnswer) (sequence uint64, strange bool) {
 	st := &w.state
 	strange = st.Fabric != "" && st.Fabric != a.Fabric
@@ -219,7 +218,7 @@ func (w *Writer) number(a *schema.DrainAnswer) (sequence uint64, strange bool) {
 	return sequence, strange
 }
 
-// show is a text that is about to be put there.
+// show returns the state of a text that the writer is about to put into the folder.
 func show(a *schema.DrainAnswer) shown {
 	s := shown{answer: a, since: time.Now()}
 	for p := range strings.SplitSeq(a.Matcher, "|") {
@@ -236,8 +235,8 @@ func show(a *schema.DrainAnswer) shown {
 	return s
 }
 
-// put writes a text and puts it where readers look. parked are the events whose texts
-// wait then.
+// put writes a text and renames it to the name that readers look for. parked are the events of
+// the texts that wait.
 func (w *Writer) put(s shown, sequence uint64, parked []string) error {
 	dir, a := folder(w.Dir), s.answer
 	if _, err := dir.move(FileName, withdrawnName); err != nil {
@@ -278,13 +277,13 @@ func strategy(a *schema.DrainAnswer) schema.Strategy {
 	return schema.UserMessage
 }
 
-// where a text is.
+// where is the place of a text.
 type where int
 
 const (
 	gone where = iota
 	lying
-	back // it was not put there yet, or was taken back
+	back // not put there yet, or withdrawn
 )
 
 func (w *Writer) lies() where {
@@ -298,7 +297,7 @@ func (w *Writer) lies() where {
 	return gone
 }
 
-// forget notes that nothing of the queue lies there any more.
+// forget stores that no text of the queue is in the folder.
 func (w *Writer) forget() error {
 	dir := folder(w.Dir)
 	w.state.Event, w.state.Back, w.state.Expires = "", false, time.Time{}
@@ -319,7 +318,7 @@ func (w *Writer) at(point string) {
 	}
 }
 
-// rest waits, or until ctx ends.
+// rest waits for the given time or until ctx ends.
 func rest(ctx context.Context, wait time.Duration) {
 	t := time.NewTimer(wait)
 	defer t.Stop()

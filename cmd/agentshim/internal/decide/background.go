@@ -64,7 +64,7 @@ func (j *Judge) catchUp(line *client.Client, stale bool) {
 	})
 }
 
-// done reports whether all work is done.
+// done notes the result of a run, and reports whether no further run is due.
 func (b *background) done(err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -51,25 +51,26 @@ func (j *Judge) forget() {
 	}
 }
 
-// connected is the connection, if there is one so far.
+// connected returns the connection; nil: there is no connection yet.
 func (j *Judge) connected() *client.Client {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.line
 }
 
-// dialFor bounds one attempt to make the connection.
+// dialFor limits one attempt to connect.
 const dialFor = 5 * time.Second
 
-// An attempt is one to make the connection. All who need it share what comes of
-// it: each after the other would wait for the same silence.
+// An attempt is one try to connect. All goroutines that need the connection share its result:
+// one try after another would multiply the wait for a silent server.
 type attempt struct {
-	ended chan struct{} // closed when what follows is there
+	ended chan struct{} // closed when line and err are set
 	line  *client.Client
 	err   error
 }
 
-// dial is the connection. It leaves time to say that there is none.
+// dial returns the connection, and waits for the current attempt. It returns before ctx ends, to
+// leave time for an answer without a verdict.
 func (j *Judge) dial(ctx context.Context) (*client.Client, error) {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -93,20 +94,20 @@ func (j *Judge) dial(ctx context.Context) (*client.Client, error) {
 		client.ErrUnreachable, context.Cause(ctx), bus.RedactURL(j.link.URL))
 }
 
-// reach has the connection come about while the caller does something else: until the
-// server has answered twice, there is time to read what is known.
+// reach starts an attempt to connect without waiting for it. The caller can read the stored
+// policy until the server has answered twice.
 func (j *Judge) reach(ctx context.Context) {
 	j.mu.Lock()
 	connected := j.line != nil
 	j.attempt(ctx)
 	j.mu.Unlock()
 	if !connected {
-		runtime.Gosched() // a process on one processor has only taken note of it
+		runtime.Gosched() // on one processor, the attempt would otherwise start only when the caller waits
 	}
 }
 
-// attempt is the one under way, and begins one where none is and one is needed. The
-// caller holds the lock.
+// attempt returns the current attempt. It starts one if there is no attempt and no connection.
+// The caller holds the lock.
 func (j *Judge) attempt(ctx context.Context) *attempt {
 	if j.line == nil && j.dialling == nil && ctx.Err() == nil {
 		a := &attempt{ended: make(chan struct{}), err: errPanicked}
@@ -116,7 +117,7 @@ func (j *Judge) attempt(ctx context.Context) *attempt {
 	return j.dialling
 }
 
-// connect makes the connection, and wakes those who wait for it.
+// connect connects, and wakes the goroutines that wait for the attempt.
 func (j *Judge) connect(a *attempt) {
 	defer func() {
 		j.mu.Lock()

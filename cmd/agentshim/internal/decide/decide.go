@@ -21,51 +21,50 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// The words of --unreachable.
+// The values of --unreachable.
 const (
 	UnreachableDeny  = "deny"
 	UnreachableAllow = "allow"
 )
 
-// A Question is one call to be judged.
+// A Question is one call for the fabric to judge.
 type Question struct {
-	// Event is the call. AgentID and HookType are always there.
+	// Event is the call. AgentID and HookType are always set.
 	Event *schema.Event
-	// Unreadable is why the event's contents cannot be judged; nil: they can. Only
-	// its routing counts then.
+	// Unreadable is why the event's contents cannot be judged; nil: they can. If it is set, only
+	// the event's routing counts.
 	Unreadable error
-	// Workspaces is the folder below which workspaces of other agents are unpacked;
-	// empty: nowhere.
+	// Workspaces is the folder below which the shim unpacks workspaces of other agents; empty: it
+	// unpacks none.
 	Workspaces string
-	// Native is the runtime's own payload; empty: there is none. It goes along if
+	// Native is the runtime's own payload; empty: the runtime has no payload. The judge sends it if
 	// some hook needs it.
 	Native []byte
-	// Key is the same for all questions about one moment of one call, ByID says that
-	// it is made of an id, and Pair is the same before and after the call: see
-	// dialect.Call. A judge has no use for them; what stands before one does.
+	// Key is the same for all questions about one moment of one call. ByID says that it is made
+	// of an id. Pair is the same before and after the call. See dialect.Call. The judge does not
+	// use them; its callers do.
 	Key, Pair string
 	ByID      bool
-	// Apart is set by a proxy that sees a call without the runtime's id of it: it is the name
-	// under which the runtime's own hooks have the tool. Pair names the call among the
-	// proxy's own then.
+	// Apart is set by a proxy that sees a call without the runtime's id for it. It is the name that
+	// the tool has in the runtime's own hooks. Pair then identifies the call among the proxy's own.
 	Apart string
-	// Again: Key is the event's own id, so that whoever asks a second time heard no answer.
+	// Again: Key is the event's own id, so a second question means that the client got no answer.
 	Again bool
-	// Unreachable says what becomes of tool calls and prompts that nobody judged
-	// and no policy is known for: [UnreachableDeny] or [UnreachableAllow].
+	// Unreachable decides tool calls and prompts that the fabric did not judge and for which
+	// no policy is known: [UnreachableDeny] or [UnreachableAllow].
 	Unreachable string
 }
 
-// A Judgement is what came of a question.
+// A Judgement is the answer to a question.
 type Judgement struct {
 	// Verdict is never nil.
 	Verdict *schema.Verdict
-	// Unjudged is why nobody of the fabric judged; nil: somebody did.
+	// Unjudged is why the fabric did not judge the call; nil: it did.
 	Unjudged error
 }
 
-// A Judge gets calls judged. It is made by [New] or [NewResident], and safe for
-// many goroutines.
+// A Judge has the fabric judge calls. [New] and [NewResident] make one. It is safe for use by
+// several goroutines.
 type Judge struct {
 	link       Link
 	resident   bool
@@ -74,13 +73,13 @@ type Judge struct {
 	dials      sync.WaitGroup
 
 	mu         sync.Mutex           // guards what follows
-	line       *client.Client       // nil: nobody has reached the bus yet
-	dialling   *attempt             // nil: none is under way
+	line       *client.Client       // nil: not connected yet
+	dialling   *attempt             // nil: no attempt is in progress
 	deliveries map[string]*Delivery // by agent
 }
 
-// New makes the judge of a process that asks about one event and ends. It
-// connects when it is asked.
+// New returns the judge of a process that asks about one event and ends. The judge connects at
+// the first question.
 func New(link Link) *Judge {
 	link.Stderr = &lockedWriter{w: link.Stderr}
 	return &Judge{
@@ -89,16 +88,16 @@ func New(link Link) *Judge {
 	}
 }
 
-// NewResident makes the judge of a process that stays, for any number of agents:
-// one connection, made when it is asked first and kept from then on.
+// NewResident returns the judge of a process that stays, for any number of agents. The judge
+// connects at the first question, and keeps that connection.
 func NewResident(link Link) *Judge {
 	j := New(link)
 	j.resident = true
 	return j
 }
 
-// Cause adds to err, because of which the fabric did not judge the call, why the event is unreadable.
-// It is one line, because each message of agentshim takes one.
+// Cause adds the reason why the event is unreadable to err, the reason why the fabric did not judge
+// the call. Both form one line, because each message of agentshim is one line.
 func (q *Question) Cause(err error) error {
 	if q.Unreadable == nil {
 		return err
@@ -106,9 +105,9 @@ func (q *Question) Cause(err error) error {
 	return fmt.Errorf("%w; %w", q.Unreadable, err)
 }
 
-// Ask gets a call judged before ctx ends: where nobody answers, by what is known
-// of the fabric's policy, and where nothing is, by q.Unreachable. What nobody
-// judged is recorded, and handed in when somebody answers again.
+// Ask returns a verdict for a call before ctx ends. If the fabric does not answer, the stored policy
+// decides; if there is no policy, q.Unreachable does. Ask records a call that the fabric did not
+// judge, and the judge reports it to the fabric later.
 func (j *Judge) Ask(ctx context.Context, q Question) (said Judgement) {
 	span, asked := j.traced(ctx, q.Event), q.Event.HookType
 	ctx = trace.With(ctx, span.Or(nil))
@@ -135,7 +134,7 @@ func (j *Judge) Ask(ctx context.Context, q Question) (said Judgement) {
 	return Judgement{Verdict: v, Unjudged: err}
 }
 
-// askInTime asks the fabric, and waits for nothing else than ctx allows.
+// askInTime asks the fabric, and waits no longer than ctx allows.
 func (j *Judge) askInTime(ctx context.Context, q Question) (*schema.Verdict, error) {
 	if q.Event.EventID == "" {
 		id, err := uuid.NewV7()
@@ -144,7 +143,7 @@ func (j *Judge) askInTime(ctx context.Context, q Question) (*schema.Verdict, err
 		}
 		q.Event.EventID = id.String()
 	}
-	event := *q.Event // who is left alone goes on with it
+	event := *q.Event // after a timeout, ask still uses its own copy
 	q.Event = &event
 	waiting, cancel := patient(ctx)
 	defer cancel()
@@ -166,7 +165,7 @@ func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err er
 	}
 	unknown := q.Event.AgentID == schema.UnknownAgent
 	if unknown && !bus.MayAsk(j.link.Creds, q.Event.AgentID) {
-		return nil, unnamedError{client.ErrDenied} // the server would say so, too
+		return nil, unnamedError{client.ErrDenied} // the server would deny it
 	}
 	in := client.In(q.Workspaces)
 	if q.Unreadable != nil {
@@ -186,8 +185,8 @@ func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err er
 	return v, err
 }
 
-// addNative has the runtime's own payload go along, if some hook needs it. One that is
-// long because of the conversation in it has no room beside that.
+// addNative adds the runtime's own payload to the event if some hook needs it. It leaves out a long
+// payload of an event that has the conversation, because both would not fit.
 func (j *Judge) addNative(q *Question) {
 	fits := len(q.Event.History) == 0 || len(q.Native) <= maxNative
 	if q.Event.Native == "" && len(q.Native) > 0 && fits && j.policy.needsNative(q.Event, len(q.Native)) {
@@ -195,9 +194,9 @@ func (j *Judge) addNative(q *Question) {
 	}
 }
 
-// Handed says that the agent has what the verdict of an event brought. What a
-// process that ends cannot confirm within the time given is kept for the agent's
-// next shim; one that stays goes on in the background, and does not wait.
+// Handed acknowledges the items of a verdict, which the agent has now. If the process ends and the
+// fabric does not confirm within the given time, the judge stores the acknowledgement for the
+// agent's next shim. A resident judge acknowledges in the background, and does not wait.
 func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Duration) {
 	if j.resident {
 		switch line := j.connected(); {
@@ -217,7 +216,7 @@ func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Durat
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	var all sync.WaitGroup
-	if j.link.State != "" { // without it no later process reads the policy
+	if j.link.State != "" { // without a state folder, no later process reads the policy
 		all.Go(j.guarded(func() { _ = j.updatePolicy(ctx, j.line) }))
 	}
 	for agent, g := range j.deliveries {
@@ -227,13 +226,13 @@ func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Durat
 	all.Wait()
 }
 
-// flushTime is how long a judge that closes waits for what is to be said still.
+// flushTime is how long Close waits for pending acknowledgements.
 const flushTime = 2 * time.Second
 
-// Close says what is to be said still, keeps what cannot be, and ends the
-// connection. Nobody may ask any more.
+// Close sends pending acknowledgements, stores those that it cannot send, and closes the
+// connection. The judge accepts no questions after that.
 func (j *Judge) Close() {
-	j.background.mu.Lock() // nothing begins after this
+	j.background.mu.Lock() // no work begins after this
 	j.background.stop()
 	j.background.mu.Unlock()
 	j.background.work.Wait()
@@ -246,7 +245,7 @@ func (j *Judge) Close() {
 	if j.resident {
 		ctx, cancel := context.WithTimeout(context.Background(), flushTime)
 		defer cancel()
-		_ = j.line.Flush(ctx) // what it could not say is noted, and kept
+		_ = j.line.Flush(ctx) // the loop below stores the acknowledgements that failed
 		for _, g := range j.deliveries {
 			g.store(g.Client.Noted(g.agent))
 		}

@@ -20,9 +20,9 @@ import (
 
 // A Link says how a shim connects to the fabric, and where it stores state for later shims.
 type Link struct {
-	// URL and Creds are the bus and the credentials file; Name is the connection's.
+	// URL is the bus, Creds the credentials file, and Name the name of the connection.
 	URL, Creds, Name string
-	// TLS is whom the shim trusts, and what it shows.
+	// TLS holds the certificates for the connection.
 	TLS certs.Files
 	// Unnamed: the shim's command line and environment name no fabric. URL is then a guess, and the
 	// policies of fabrics that the daemon reached count as well.
@@ -50,7 +50,7 @@ type Delivery struct {
 	stderr io.Writer
 }
 
-// urls returns the URLs under which fabrics that answered are stored, the main one first.
+// urls returns the URLs under which the state folder stores the fabrics that answered, the main one first.
 func (l *Link) urls() []string {
 	if l.Unnamed {
 		return []string{shimstate.Unnamed, l.URL}

@@ -8,20 +8,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// A fabric is the last policy of one fabric, or why it cannot be used.
+// A fabric is the last known policy of one fabric, or the reason why it is unusable.
 type fabric struct {
 	id     string
-	noted  bool              // the first place says that it answered there
-	memory bool              // it could not be kept, and is known in this process alone
-	kept   *shimstate.Policy // nil: nothing that can be used is
-	faulty error             // why not
+	noted  bool              // the list of the first URL contains it
+	memory bool              // it could not be stored, and only this process knows it
+	kept   *shimstate.Policy // nil: there is no usable policy
+	faulty error             // why there is no usable policy
 	rules  map[schema.EventType]*guard.Rules
-	// frozen are the freezes of the policy of, the last one that was looked at.
+	// frozen are the compiled freezes of the policy in the field of.
 	frozen *guard.Freezes
 	of     *shimstate.Policy
 }
 
-// about are the rules for an event; nil: no policy is known.
+// about returns the rules for an event; nil: no policy is known.
 func (f *fabric) about(t schema.EventType) *guard.Rules {
 	if f.kept == nil {
 		return nil
@@ -57,7 +57,7 @@ func (f *fabric) unusable(err error) {
 	f.kept, f.faulty = nil, fmt.Errorf("the policy of config version %d is unusable: %w", f.kept.ConfigVersion, err)
 }
 
-// freezes are those of the kept policy; nil: no agent is frozen.
+// freezes returns the freezes of the policy; nil: no agent is frozen.
 func (f *fabric) freezes() *guard.Freezes {
 	switch {
 	case f.kept == nil:
@@ -74,7 +74,7 @@ func (f *fabric) freezes() *guard.Freezes {
 	return frozen
 }
 
-// terminal are the tools that pass a freeze.
+// terminal returns the tools that pass a freeze.
 func (f *fabric) terminal() []string {
 	if f.kept == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Each server that answers at the place of a fabric adds to what is guarded there, and takes nothing of it away,
-// until an operator has the place forgotten.
+// Each fabric that answers at a URL adds its guards there. The guards of earlier fabrics stay until an operator
+// resets the policy.
 func TestAnotherFabricAddsGuardsUntilAReset(t *testing.T) {
 	within(t, func(w *world) {
 		w.freezes(1, "b")
@@ -24,7 +24,7 @@ func TestAnotherFabricAddsGuardsUntilAReset(t *testing.T) {
 		w.begin("f-2", 2)
 		w.becomes(1, guarding("Read"))
 		w.wants("Bash", schema.None, "the fabric f-2 answers at the URL where f-1 answered before; the guards of both count until 'agentshim policy reset'")
-		w.wants("Bash", schema.None, "") // it is said once
+		w.wants("Bash", schema.None, "") // the shim reports it once
 		w.gone()
 		w.wants("Read", schema.Deny, "version 1")
 		w.wants("Write", schema.None, "no fail-closed hook guards it")
@@ -51,7 +51,7 @@ func TestAnotherFabricAddsGuardsUntilAReset(t *testing.T) {
 	})
 }
 
-// Who stays hears of a reset, also while calls are answered: the next shim has to know what is guarded.
+// A resident judge notices a reset, also while the fabric answers, so that the next shim knows the policy.
 func TestOneThatStaysHearsOfAReset(t *testing.T) {
 	within(t, func(w *world) {
 		var to said
@@ -82,7 +82,7 @@ func TestOneThatStaysHearsOfAReset(t *testing.T) {
 	})
 }
 
-// Who stays reads a policy that could not be read again, though that of another fabric can.
+// A resident judge reads an unreadable policy again, although that of another fabric is readable.
 func TestOneThatStaysTakesUpAMendedPolicy(t *testing.T) {
 	within(t, func(w *world) {
 		w.wants("Read", schema.None, "")
@@ -111,7 +111,7 @@ func TestOneThatStaysTakesUpAMendedPolicy(t *testing.T) {
 	})
 }
 
-// Of more fabrics than are remembered, none that was there before is forgotten: nothing passes.
+// If more fabrics answered than a shim remembers, it forgets no earlier one, and no call passes.
 func TestOfTooManyFabricsNoneIsForgotten(t *testing.T) {
 	within(t, func(w *world) {
 		w.wants("Read", schema.None, "")

@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// freezes changes what is frozen.
+// freezes changes the frozen agents.
 func (w *world) freezes(version uint64, patterns ...string) {
 	w.Lock()
 	defer w.Unlock()
@@ -24,13 +24,13 @@ func (w *world) freezes(version uint64, patterns ...string) {
 	}
 }
 
-// A shim that heard of a freeze last keeps refusing while nobody answers, whatever no
-// hook guards; and one that was cut off when it came hears of it with its first answer.
+// A shim that knows of a freeze keeps refusing calls while the fabric does not answer, also calls
+// that no hook guards. A shim that was cut off when the freeze began learns of it with its first answer.
 func TestACutOffShimGoesByTheFreezeItHeardOf(t *testing.T) {
 	within(t, func(w *world) {
 		w.wants("Read", schema.None, "")
 		w.freezes(3, "a")
-		w.wants("Read", schema.None, "") // the fabric of this test refuses nothing
+		w.wants("Read", schema.None, "") // the test's fabric itself does not enforce freezes
 		w.gone()
 		deny := w.wants("Read", schema.Deny, `refused without a verdict (agents "a" were frozen`)
 		for _, part := range []string{"`Read` REFUSED", "by me", "odd", "broker thaw --agent 'a'", "vote", "agentshim cannot check whether", "unreachable"} {
@@ -42,7 +42,7 @@ func TestACutOffShimGoesByTheFreezeItHeardOf(t *testing.T) {
 			t.Errorf("%+v", deny)
 		}
 		w.wants("mcp__workflow__vote", schema.None, "allowed without a verdict")
-		w.wants("Bash", schema.Deny, "were frozen") // also what a hook guards
+		w.wants("Bash", schema.Deny, "were frozen") // also a call that a hook guards
 		other := calls("Read")
 		other.Event.AgentID = "b"
 		if got, _ := w.asks(other); got.Verdict.Decision != schema.None {
@@ -60,7 +60,7 @@ func TestACutOffShimGoesByTheFreezeItHeardOf(t *testing.T) {
 	})
 }
 
-// One that stays asks for the policy in the background.
+// A resident judge requests the policy in the background.
 func TestAResidentShimHearsOfAFreeze(t *testing.T) {
 	within(t, func(w *world) {
 		var to said
@@ -82,8 +82,8 @@ func TestAResidentShimHearsOfAFreeze(t *testing.T) {
 	})
 }
 
-// A broker that has not heard of a freeze yet, of which another one has told, is not
-// believed that there is none; nor is a policy that somebody recorded before.
+// The shim rejects a policy without a freeze if another broker has already reported the freeze.
+// It also rejects a replayed policy.
 func TestAPolicyFromBeforeAFreezeIsNotTakenOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		told  uint64 // by the verdict

@@ -16,9 +16,9 @@ const (
 	logTime  = 10 * time.Millisecond
 )
 
-// inTime is what f says, or the cause of ctx where f is not done when that ends:
-// what f waits for may hang for ever, as a disk may, or a server that reads no
-// more. f goes on alone then. What breaks in f breaks here.
+// inTime returns the result of f, or the cause of ctx if ctx ends first. A disk or a server can
+// block f without an end; f then continues in its own goroutine. A panic in f before the end of ctx
+// is a panic here.
 func inTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		v     T
@@ -46,8 +46,8 @@ func inTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// patient is ctx until a little before its end: who waits in it leaves when it is
-// over, and is not to be left alone before.
+// patient returns ctx with a slightly earlier deadline, which leaves time to answer. Requests have
+// still earlier deadlines, so they normally end before it, with an error of their own.
 func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -56,8 +56,8 @@ func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-schema.Margin(time.Until(end))/4))
 }
 
-// fromDisk is what f says, which reads or writes the state folder. A folder that
-// hangs does not keep an answer back that is due when ctx ends.
+// fromDisk returns the result of f, which reads or writes the state folder. A folder that hangs does
+// not delay an answer beyond the deadline of ctx.
 func fromDisk[T any](ctx context.Context, j *Judge, least time.Duration, f func() (T, error)) (T, error) {
 	within := diskTime
 	if end, ok := ctx.Deadline(); ok {

@@ -19,7 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// hung is a server that takes connections and says nothing.
+// hung is a server that accepts connections and sends nothing.
 type hung struct{ dials atomic.Int64 }
 
 func (h *hung) InProcessConn() (net.Conn, error) {
@@ -29,8 +29,8 @@ func (h *hung) InProcessConn() (net.Conn, error) {
 	return near, nil
 }
 
-// All who wait for one attempt to connect share what comes of it: nobody begins
-// another one for the same silence.
+// All goroutines that wait for one attempt to connect share its result. None of them starts
+// another one.
 func TestManyAgentsWaitForOneAttempt(t *testing.T) {
 	within(t, func(w *world) {
 		h := &hung{}
@@ -57,7 +57,7 @@ func TestManyAgentsWaitForOneAttempt(t *testing.T) {
 	})
 }
 
-// One who gives up early leaves the attempt to those who have more time.
+// A question with a short time limit does not end the attempt for questions with more time.
 func TestWhoHasLittleTimeSpoilsNothingForOthers(t *testing.T) {
 	within(t, func(w *world) {
 		h := &hung{}
@@ -85,7 +85,7 @@ func TestWhoHasLittleTimeSpoilsNothingForOthers(t *testing.T) {
 	})
 }
 
-// stuck is a connection to a server that from some moment on reads no more.
+// stuck is a connection to a server that stops reading at some moment.
 type stuck struct {
 	net.Conn
 
@@ -112,9 +112,9 @@ func (f *freezing) InProcessConn() (net.Conn, error) {
 	return stuck{Conn: c, frozen: &f.frozen, melt: f.melt}, err
 }
 
-// A server whose machine stands still takes nothing any more, and whoever writes
-// to it waits. The answer comes all the same, and what is guarded does not pass.
-// No bubble: in one, no time passes while somebody waits for a lock.
+// A server that has stopped reads nothing, so that each write to it blocks. The judge answers all
+// the same, and refuses guarded calls. The test uses no bubble, because time stops in a bubble while
+// a goroutine waits for a lock.
 func TestAServerThatReadsNoMoreKeepsNoAnswerBack(t *testing.T) {
 	w := &world{t: t, server: bustest.Start(t), state: t.TempDir()}
 	w.begin("f-1", 1)
@@ -142,6 +142,6 @@ func TestAServerThatReadsNoMoreKeepsNoAnswerBack(t *testing.T) {
 			}
 		})
 	}
-	all.Wait() // while nobody reads
+	all.Wait() // while the server reads nothing
 	close(f.melt)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Needs asks which events of an agent are to have the conversation with them.
+// Needs returns which events of an agent must carry the conversation.
 func (j *Judge) Needs(ctx context.Context, agent string) (client.Needs, error) {
 	g, err := j.delivery(ctx, agent)
 	if err != nil {
@@ -16,8 +16,8 @@ func (j *Judge) Needs(ctx context.Context, agent string) (client.Needs, error) {
 	return g.Client.Needs(ctx, agent)
 }
 
-// Mode returns how other agents' answers reach an agent, and changes that before if
-// voteOnly says so; nil: it does not.
+// Mode returns how other agents' answers reach an agent. It first sets the mode to voteOnly; nil: it
+// does not.
 func (j *Judge) Mode(ctx context.Context, agent string, voteOnly *bool) (schema.ModeAnswer, error) {
 	g, err := j.delivery(ctx, agent)
 	if err != nil {
@@ -29,7 +29,7 @@ func (j *Judge) Mode(ctx context.Context, agent string, voteOnly *bool) (schema.
 	return g.Client.Mode(ctx, agent)
 }
 
-// Checkpoint says that an agent starts again.
+// Checkpoint reports that an agent starts again.
 func (j *Judge) Checkpoint(ctx context.Context, agent string) error {
 	g, err := j.delivery(ctx, agent)
 	if err != nil {

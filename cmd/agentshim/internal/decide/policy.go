@@ -24,24 +24,24 @@ type policy struct {
 	urls  []string // see [Link]
 
 	once  sync.Once     // closes asked
-	asked chan struct{} // closed when the fabric was asked for the policy, with or without success
+	asked chan struct{} // closed after the first request for the policy, with or without success
 
 	mu     sync.Mutex // guards what follows
 	loaded bool
 	listed []string  // the stored fabrics of the URLs
-	all    []*fabric // the policy of each, in that order, and what could not be kept
-	faulty error     // why not all fabrics are known
-	seen   origin    // what a verdict came from last
+	all    []*fabric // the policy of each, in that order, and policies that could not be stored
+	faulty error     // why some fabrics may be unknown
+	seen   origin    // the origin of the last verdict
 }
 
-// An origin is what a verdict says of where it came from.
+// An origin identifies the fabric and the policy version of a verdict.
 type origin struct {
 	fabric  string
 	version uint64
-	freeze  uint64 // the version of what is frozen
+	freeze  uint64 // the version of the freezes
 }
 
-// list reads which fabrics answered at the URLs, and how many of them at the first one.
+// list returns the fabrics that answered at the URLs, and how many of them answered at the first one.
 func (p *policy) list() (all []string, first int, err error) {
 	for i, url := range p.urls {
 		fabrics, failed := p.state.Fabrics(url)
@@ -58,7 +58,7 @@ func (p *policy) list() (all []string, first int, err error) {
 	return all, first, err
 }
 
-// load reads what is kept, once. The caller holds the lock.
+// load reads the stored policies, once. The caller holds the lock.
 func (p *policy) load() {
 	if p.loaded {
 		return
@@ -79,8 +79,8 @@ func (p *policy) load() {
 	}
 }
 
-// again has what is kept read again, if that may say something else by now: another shim learned something, an
-// operator had it forgotten, or what could not be read was mended. The caller holds the lock.
+// again reads the stored policies again if they may have changed: another shim stored one, an
+// operator removed one, or repaired a faulty file. The caller holds the lock.
 func (p *policy) again() {
 	unusable := func(f *fabric) bool { return f.kept == nil }
 	if all, _, _ := p.list(); p.faulty != nil || len(p.all) == 0 || slices.ContainsFunc(p.all, unusable) || !slices.Equal(all, p.listed) {
@@ -99,12 +99,12 @@ func (p *policy) find(id string) *fabric {
 	return nil
 }
 
-// maxNative is how large a payload is sent along on the chance that some hook
-// needs it: the event must not become too large to be judged for it.
+// maxNative limits a payload that the judge sends without knowing whether some hook needs it. A
+// larger one could make the event too large to be judged.
 const maxNative = schema.MaxEvent / 4
 
-// needsNative reports whether the runtime's payload is to go along: some hook
-// needs it, or nobody knows.
+// needsNative reports whether the event must carry the runtime's payload: some hook needs it, or
+// no policy tells, and the payload is small enough.
 func (p *policy) needsNative(e *schema.Event, size int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,19 +127,19 @@ func callOf(e *schema.Event) guard.Call {
 // A ruling is what the policies say about a call without a verdict.
 type ruling struct {
 	cause error // why there is no verdict
-	// fabrics are all that are known.
+	// fabrics are the ids of all known fabrics.
 	fabrics []string
-	// policy is that of the fabric that refuses the call, if one does; nil: there is no policy. faulty is why one that
-	// is there cannot be used.
+	// policy is the policy of the fabric that refuses the call, or else of the last one with a policy;
+	// nil: there is no policy. faulty is why a policy cannot be used.
 	policy *shimstate.Policy
 	faulty error
-	// freeze refuses the call, whatever guards it; nil: none does.
+	// freeze refuses the call, whether a hook guards it or not; nil: no freeze does.
 	freeze *schema.Freeze
-	// guard is the hook that guards the call; nil: none does.
+	// guard is the fail-closed hook that guards the call; nil: no hook does.
 	guard *schema.PolicyHook
 }
 
-// rule says what is known about a call.
+// rule returns the ruling of all known policies on a call.
 func (p *policy) rule(e *schema.Event) ruling {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,13 +163,13 @@ func (p *policy) rule(e *schema.Event) ruling {
 		r.faulty = errors.Join(r.faulty, f.faulty)
 	}
 	if r.policy == nil && r.faulty == nil {
-		r.faulty = p.state.Usable() // where nothing can be kept, a policy may have been known
+		r.faulty = p.state.Usable() // without a usable state folder, an earlier policy may have been lost
 	}
 	return r
 }
 
-// heard takes in where a verdict came from, and reports whether the policy is to
-// be asked for: what is kept is of another version, or of another fabric.
+// heard notes the origin of a verdict. It reports whether the judge must request the policy, because
+// the stored one has another version or is from another fabric.
 func (p *policy) heard(v *schema.Verdict) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,12 +188,11 @@ func (p *policy) stale() bool {
 	return f == nil || f.kept == nil || !f.noted || f.kept.ConfigVersion != p.seen.version || f.kept.FreezeVersion != p.seen.freeze
 }
 
-// firstFor bounds how long a first verdict waits for the policy, or a process that
-// ends after it.
+// firstFor limits how long a first verdict, or a process that ends after it, waits for the policy.
 const firstFor = time.Second
 
-// Learn has a process that ends stay, though no longer than left, until a policy is
-// known: the fabric may be gone at the next call.
+// Learn requests the policy before the process ends if none is known, because the fabric may be gone at
+// the next call. It waits no longer than left.
 func (j *Judge) Learn(ctx context.Context, left time.Duration) {
 	line := j.connected()
 	if j.link.State == "" {
@@ -207,7 +206,7 @@ func (j *Judge) Learn(ctx context.Context, left time.Duration) {
 	j.guarded(func() { _ = j.updatePolicy(ctx, line) })()
 }
 
-// known reports whether there is a policy for when nobody answers.
+// known reports whether there is a policy to use while the fabric does not answer.
 func (p *policy) known() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,8 +214,8 @@ func (p *policy) known() bool {
 	return slices.ContainsFunc(p.all, func(f *fabric) bool { return f.kept != nil })
 }
 
-// first holds a verdict back while no policy is known at all, until it was asked
-// for: the fabric may be gone at the next call, and what it guards must not pass then.
+// first delays a verdict while no policy is known, until the judge has requested it. The fabric
+// may be gone at the next call, and guarded calls must not pass then.
 func (p *policy) first(ctx context.Context) {
 	if p.known() {
 		return
@@ -230,7 +229,7 @@ func (p *policy) first(ctx context.Context) {
 	}
 }
 
-// fetch asks for the policy and keeps it. news is what people should know of that; empty: nothing.
+// fetch requests the policy and stores it. news is a message for people; empty: there is no message.
 func (p *policy) fetch(ctx context.Context, line *client.Client) (news string, err error) {
 	defer p.once.Do(func() { close(p.asked) })
 	p.mu.Lock()
@@ -253,7 +252,7 @@ func (p *policy) fetch(ctx context.Context, line *client.Client) (news string, e
 	defer p.mu.Unlock()
 	news = p.take(seen.fabric, k, err != nil)
 	if p.seen.fabric == seen.fabric {
-		p.seen.version, p.seen.freeze = k.ConfigVersion, k.FreezeVersion // a verdict of a version that is not active any more asks for nothing
+		p.seen.version, p.seen.freeze = k.ConfigVersion, k.FreezeVersion // so that a verdict of an older version does not trigger another request
 	}
 	if err != nil {
 		return news, fmt.Errorf("storing the policy of the fabric %s for the next agentshim process: %w", seen.fabric, err)
@@ -261,7 +260,8 @@ func (p *policy) fetch(ctx context.Context, line *client.Client) (news string, e
 	return news, nil
 }
 
-// take takes over a policy. memory: it could not be kept. The caller holds the lock.
+// take uses a new policy, and returns a message for people. memory: the policy could not be stored.
+// The caller holds the lock.
 func (p *policy) take(id string, k *shimstate.Policy, memory bool) (news string) {
 	f := p.find(id)
 	if f == nil {
@@ -278,15 +278,15 @@ func (p *policy) take(id string, k *shimstate.Policy, memory bool) (news string)
 	return news
 }
 
-// refused reports whether a fabric's policy was there and not believed: that is
-// to be said, unlike one that did not come in time.
+// refused reports whether the shim rejected a fabric's policy. That is worth a message, unlike a
+// policy that did not arrive in time.
 func refused(err error) bool {
 	_, said := errors.AsType[*schema.ControlError](err)
 	return !said && !errors.Is(err, shimstate.ErrBehind) && !errors.Is(err, client.ErrUnanswered) && !errors.Is(err, client.ErrUnreachable)
 }
 
-// decide is the verdict on a call that nobody judged, by what it was decided, and
-// what else is to be said about that.
+// decide returns the verdict on a call that the fabric did not judge. by names the basis of the
+// decision; also is a further remark for the message.
 func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also string) {
 	remedy := r.remedy()
 	v = &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{cause.Error()}}
@@ -307,14 +307,14 @@ func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also s
 		known := fmt.Sprintf("policy of config version %d, known since %s", r.policy.ConfigVersion, r.policy.Since.UTC().Format(time.RFC3339))
 		reason := fmt.Sprintf("%s, and the fail-closed hook %s guards this call (%s). %s Cause: %v", unreached(cause), r.guard.Hook, known, remedy, cause)
 		if v.Decision, v.Reason = blocking, reason; blocking == schema.None {
-			v.HookErrors, v.Reason = append(v.HookErrors, reason), "" // it has happened already
+			v.HookErrors, v.Reason = append(v.HookErrors, reason), "" // the call has already happened
 		}
 		return v, fmt.Sprintf("the hook %s guards it, %s", r.guard.Hook, known), ""
 	case r.policy != nil && r.faulty == nil:
 		return v, fmt.Sprintf("no fail-closed hook guards it, policy of config version %d", r.policy.ConfigVersion), ""
 	}
 	if r.faulty != nil {
-		// There was one, and nobody can say any more that it does not guard this call.
+		// There was a policy, and it may have guarded this call.
 		what := "the stored policy is unusable"
 		if errors.Is(r.faulty, shimstate.ErrNowhere) {
 			what = "agentshim cannot store a policy"
@@ -332,8 +332,8 @@ func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also s
 	return v, "--unreachable " + q.Unreachable, "no policy is known: "
 }
 
-// An unnamedError is a refusal by the bus of an event that names no agent: credentials that are
-// for named agents permit no such question, and nothing is wrong with them.
+// An unnamedError reports that the bus denied a question about an event that names no agent. The
+// credentials are valid, but they are for named agents only.
 type unnamedError struct{ error }
 
 func (e unnamedError) Error() string {
@@ -343,7 +343,7 @@ func (e unnamedError) Error() string {
 
 func (e unnamedError) Unwrap() error { return e.error }
 
-// unreached says in a few words why nobody judged.
+// unreached returns in a few words why the fabric did not judge the call.
 func unreached(cause error) string {
 	if _, ok := errors.AsType[unnamedError](cause); ok {
 		return "the event cannot be read, or names no agent"
@@ -357,14 +357,14 @@ func unreached(cause error) string {
 	return "the fabric did not judge this call"
 }
 
-// notAccepted reports whether a call was not judged because of credentials or certificates. That is no
-// outage, so that nothing passes for it: otherwise an agent under another name would be free of all
-// hooks, and of a freeze.
+// notAccepted reports whether credentials or certificates are the reason why the fabric did not judge
+// a call. That is no outage, so no call passes. Otherwise an agent could evade all hooks and freezes
+// under another name.
 func notAccepted(cause error) bool {
 	return errors.Is(cause, client.ErrDenied) || errors.Is(cause, bus.ErrRefused)
 }
 
-// remedy says what to do about it.
+// remedy returns what the operator can do about it.
 func (r *ruling) remedy() string {
 	const start = "Start the broker, or ask its operator to; 'agentshim doctor' shows what is wrong."
 	if len(r.fabrics) < 2 {

@@ -78,7 +78,7 @@ func TestThePolicyFollowsTheActiveVersion(t *testing.T) {
 		w.wants("Bash", schema.None, "version 8")
 		w.wants("Read", schema.Deny, "version 8")
 		w.back()
-		// The data directory of the fabric was copied back: its version counts once more.
+		// An operator restored an older data directory of the fabric: its version counts again.
 		w.becomes(3, guarding("Write"))
 		w.wants("Read", schema.None, "")
 		w.gone()
@@ -87,7 +87,7 @@ func TestThePolicyFollowsTheActiveVersion(t *testing.T) {
 	})
 }
 
-// What somebody on the way says in the fabric's place changes nothing.
+// A forged policy changes nothing.
 func TestAForgedPolicyIsNotTakenOver(t *testing.T) {
 	var old *schema.PolicyAnswer
 	for name, c := range map[string]struct {
@@ -130,10 +130,10 @@ func TestAForgedPolicyIsNotTakenOver(t *testing.T) {
 	}
 }
 
-// Whoever can write into the folder of shims can have calls refused, and none pass.
+// A process that can write into the state folder can have calls refused, but cannot make any pass.
 func TestAKeptPolicyThatSomebodyChangedLetsNothingPass(t *testing.T) {
 	for name, c := range map[string]struct {
-		digest func(signature, key, document string) string // nil: it stays
+		digest func(signature, key, document string) string // nil: the digest stays
 		says   string
 		heals  bool // at the next call that the fabric answers
 	}{
@@ -168,7 +168,7 @@ func TestAKeptPolicyThatSomebodyChangedLetsNothingPass(t *testing.T) {
 	}
 }
 
-// digestOf is the digest in the file of a policy.
+// digestOf returns the digest in the file of a policy.
 func digestOf(signature, key, document string) string {
 	h := sha256.New()
 	for _, part := range []string{signature, key} {
@@ -231,10 +231,10 @@ func TestAPolicyFileThatWasPutBackIsReplaced(t *testing.T) {
 	})
 }
 
-// A policy was known, and nobody can say any more what it guards: then nothing
-// passes, whatever --unreachable says of shims that never knew one.
+// If the stored policy is unreadable, no call passes, also with --unreachable allow, which is for
+// shims that never knew a policy.
 func TestWithAPolicyThatCanNotBeReadNothingPasses(t *testing.T) {
-	const none = "\x00" // there is no such file
+	const none = "\x00" // the file does not exist
 	for name, c := range map[string]struct {
 		file, content, says string
 		heals               bool
@@ -280,11 +280,11 @@ func TestWithAPolicyThatCanNotBeReadNothingPasses(t *testing.T) {
 	}
 }
 
-// Who does not name a fabric is judged by the one that the daemon of the machine reaches,
-// wherever that is: so its policy counts for them when both are gone.
+// A shim that names no fabric uses the one that the machine's daemon reaches, wherever that is. The
+// policy of that fabric therefore counts for the shim when both are gone.
 func TestThePolicyOfTheDaemonCountsForThoseWhoNameNoFabric(t *testing.T) {
 	within(t, func(w *world) {
-		w.wants("Read", schema.None, "") // somebody named it, before any daemon
+		w.wants("Read", schema.None, "") // the command line names the fabric, and no daemon runs yet
 		var to said
 		link := w.link(&to)
 		link.Unnamed = true
@@ -295,7 +295,7 @@ func TestThePolicyOfTheDaemonCountsForThoseWhoNameNoFabric(t *testing.T) {
 		synctest.Wait()
 		daemon.Close()
 		w.gone()
-		link.URL = "nats://127.0.0.1:4222" // where nobody ever was
+		link.URL = "nats://127.0.0.1:4222" // no fabric ever answered at this URL
 		for unnamed, want := range map[bool]schema.Decision{true: schema.Deny, false: schema.None} {
 			link.Unnamed = unnamed
 			j := decide.New(link)
@@ -307,8 +307,8 @@ func TestThePolicyOfTheDaemonCountsForThoseWhoNameNoFabric(t *testing.T) {
 	})
 }
 
-// Who stays gives no verdict before it asked for the policy: the fabric may be gone
-// as soon as the agent has it.
+// A resident judge gives no verdict before it has requested the policy: the fabric may be gone as
+// soon as the agent has the verdict.
 func TestTheFirstVerdictComesWithThePolicy(t *testing.T) {
 	within(t, func(w *world) {
 		w.Answer = func(verb string, _ *nats.Msg) bool {
@@ -330,8 +330,8 @@ func TestTheFirstVerdictComesWithThePolicy(t *testing.T) {
 	})
 }
 
-// Who ends after a call waits for its first policy, as nothing would be known at the
-// next call else, and for a later one no longer than for all the rest.
+// A process that ends after a call waits for its first policy, because the next call might find none. For a
+// later policy, it waits no longer than for its other work.
 func TestTheFirstShimEndsWithThePolicy(t *testing.T) {
 	within(t, func(w *world) {
 		takes := 500 * time.Millisecond
@@ -353,7 +353,7 @@ func TestTheFirstShimEndsWithThePolicy(t *testing.T) {
 	})
 }
 
-// What one shim learns, another that was there before knows as well.
+// A running judge also uses a policy that another shim stores.
 func TestAPolicyThatCameLaterCounts(t *testing.T) {
 	within(t, func(w *world) {
 		var to said
@@ -389,7 +389,7 @@ func TestThePayloadGoesAlongIfSomeHookNeedsItOrNobodyKnows(t *testing.T) {
 			}
 			got = append(got, e.Native)
 		}
-		sent(q) // nobody knows
+		sent(q) // no policy is known yet
 		sent(q)
 		w.becomes(8, schema.PolicyHook{Hook: "n", Event: schema.PreToolUse, Matcher: "Write", Native: true})
 		sent(q)
@@ -399,15 +399,15 @@ func TestThePayloadGoesAlongIfSomeHookNeedsItOrNobodyKnows(t *testing.T) {
 		sent(other)
 		w.state = ""
 		q.Native = []byte(strings.Repeat("x", schema.MaxEvent/2))
-		sent(q) // the event must not become too large to be judged for it
+		sent(q) // a larger event could exceed the limit
 		if want := []string{`{"its":"own"}`, "", "", "", `{"its":"own"}`, ""}; !slices.Equal(got, want) {
 			t.Errorf("sent %.200q, want %q", got, want)
 		}
 	})
 }
 
-// Where nothing can be kept, calls are judged all the same, and that is said at once. When the fabric is gone
-// nothing passes: a policy may have been known.
+// Without a usable state folder, the fabric still judges calls, and the shim warns at once. When the
+// fabric is gone, no call passes, because an earlier policy may have been lost.
 func TestWithoutAFolderNothingPassesUnjudged(t *testing.T) {
 	within(t, func(w *world) {
 		file := filepath.Join(t.TempDir(), "file")

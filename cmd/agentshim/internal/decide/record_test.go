@@ -56,8 +56,8 @@ func TestWhatNobodyJudgedIsHandedInOnce(t *testing.T) {
 	})
 }
 
-// A fabric that takes it down and cannot say so hears of it again, under the
-// same id; one that does not take it hears of it until it does.
+// The shim reports a call again, under the same id, if the fabric's answer is lost or the fabric cannot
+// record the call. The fabric counts the call once.
 func TestWhatIsNotConfirmedIsHandedInAgain(t *testing.T) {
 	within(t, func(w *world) {
 		w.wants("Read", schema.None, "")
@@ -119,8 +119,8 @@ func TestALineThatNobodyWroteIsSaidAndCounted(t *testing.T) {
 	})
 }
 
-// A process that stays serves any number of agents over one connection, follows
-// the policy without being told, and keeps on.
+// A resident judge serves any number of agents over one connection. It fetches a new policy by
+// itself, and keeps running.
 func TestOneThatStaysServesManyAgents(t *testing.T) {
 	within(t, func(w *world) {
 		w.Put(clienttest.Item(1, "for one of them"))
@@ -180,8 +180,8 @@ func TestOneThatStaysServesManyAgents(t *testing.T) {
 	})
 }
 
-// A round's grace begins when its warning is acknowledged: one that stays says so at once. All else waits for
-// the agent's next question.
+// A round's grace begins with the acknowledgement of its warning, so a resident judge sends it at once. Other
+// acknowledgements wait for the agent's next question.
 func TestAWarningIsAcknowledgedAtOnce(t *testing.T) {
 	within(t, func(w *world) {
 		var to said
@@ -205,7 +205,7 @@ func TestAWarningIsAcknowledgedAtOnce(t *testing.T) {
 	})
 }
 
-// What could not be acknowledged when it ended, the next process does.
+// The next process sends the acknowledgements that a judge could not send before it ended.
 func TestOneThatEndsLeavesWhatItCouldNotSay(t *testing.T) {
 	within(t, func(w *world) {
 		w.Put(clienttest.Item(1, "once"))
@@ -232,7 +232,7 @@ func TestOneThatEndsLeavesWhatItCouldNotSay(t *testing.T) {
 	})
 }
 
-// Who asks for another agent names another folder.
+// Each question names its own folder for workspaces.
 func TestEachQuestionHasAFolderOfItsOwn(t *testing.T) {
 	within(t, func(w *world) {
 		w.Put(clienttest.Item(1, "see "+schema.WorkspacePath("x")))

@@ -22,7 +22,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// asking is a fabric that asks who connects, and shows a certificate.
+// asking is a fabric that authenticates its clients, and has a certificate.
 type asking struct {
 	*clienttest.Fabric
 
@@ -31,7 +31,7 @@ type asking struct {
 	realm  string
 	link   decide.Link // of the agent alice
 	said   said
-	third  string // an authority that signed nothing here
+	third  string // an authority that signed no certificate here
 }
 
 func startAsking(t *testing.T) *asking {
@@ -63,7 +63,7 @@ func alice() realm.Issue {
 	return realm.Issue{Name: "alice", Grant: access.Grant{Role: access.Agent, Agents: []string{"alice"}}}
 }
 
-// issue makes credentials, in a file.
+// issue writes new credentials to a file, and returns its path.
 func (a *asking) issue(i realm.Issue) string {
 	a.t.Helper()
 	file := filepath.Join(a.t.TempDir(), i.Name+".creds")
@@ -93,7 +93,7 @@ func (a *asking) revoke() {
 	}
 }
 
-// asks is a call that no fail-closed hook guards, of a shim whose --unreachable is allow.
+// asks asks about a call that no fail-closed hook guards, as a shim with --unreachable allow.
 func (a *asking) asks(j *decide.Judge, agent string) decide.Judgement {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(a.t.Context(), 10*time.Second)
@@ -105,7 +105,7 @@ func (a *asking) asks(j *decide.Judge, agent string) decide.Judgement {
 	return got
 }
 
-// wantsRefused holds that a call was denied, with that sentence.
+// wantsRefused checks that a call was denied, with that sentence.
 func (a *asking) wantsRefused(got decide.Judgement, sentence string) {
 	a.t.Helper()
 	v := got.Verdict
@@ -114,8 +114,8 @@ func (a *asking) wantsRefused(got decide.Judgement, sentence string) {
 	}
 }
 
-// Credentials or certificates that are not accepted are no outage: nothing passes for them, with every policy
-// and every value of --unreachable.
+// Rejected credentials or certificates are no outage: no call passes, with any policy and any value of
+// --unreachable.
 func TestARefusalIsNoOutage(t *testing.T) {
 	for name, c := range map[string]struct {
 		with func(a *asking)
@@ -150,7 +150,7 @@ func TestARefusalIsNoOutage(t *testing.T) {
 	}
 }
 
-// junk has the link name a file that holds no credentials.
+// junk replaces the link's credentials by a file without credentials.
 func (a *asking) junk() {
 	a.t.Helper()
 	a.link.Creds = filepath.Join(a.t.TempDir(), "junk")
@@ -159,7 +159,7 @@ func (a *asking) junk() {
 	}
 }
 
-// expire waits until the link's credentials are good no more. Claims say it in seconds.
+// expire waits until the link's credentials have expired. Their expiry is in whole seconds.
 func (a *asking) expire() {
 	a.t.Helper()
 	_, end, err := bus.CredsTimes(a.link.Creds)
@@ -169,7 +169,7 @@ func (a *asking) expire() {
 	<-time.After(time.Until(end) + time.Second)
 }
 
-// An agent that names itself otherwise than its credentials do is refused, and the operator hears of it.
+// The bus rejects an agent whose name differs from that in its credentials, and the operator sees the attempt.
 func TestAnAgentThatTheCredentialsAreNotForIsRefusedAndRecorded(t *testing.T) {
 	a := startAsking(t)
 	j := decide.NewResident(a.link)
@@ -186,8 +186,8 @@ func TestAnAgentThatTheCredentialsAreNotForIsRefusedAndRecorded(t *testing.T) {
 	}
 }
 
-// An event that cannot be read names no agent. Credentials for one agent do not permit to ask about it, but
-// nothing is wrong with them.
+// An unreadable event names no agent. Credentials for one agent do not permit a question about it, although
+// they are valid.
 func TestAnEventWithoutAnAgentDoesNotBlameTheCredentials(t *testing.T) {
 	for name, unreadable := range map[string]error{"junk": errors.New("the payload is not valid JSON"), "a name that cannot be sent": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestAnEventWithoutAnAgentDoesNotBlameTheCredentials(t *testing.T) {
 	}
 }
 
-// Credentials for any agent do permit to ask about it.
+// Credentials for any agent permit a question about it.
 func TestAnEventWithoutAnAgentIsJudgedForAHostOfAnyAgent(t *testing.T) {
 	a := startAsking(t)
 	a.link.Creds = a.issue(realm.Issue{Name: "host", Grant: access.Grant{Role: access.Host, Agents: []string{"*"}}})
@@ -235,7 +235,7 @@ func TestAnEventWithoutAnAgentIsJudgedForAHostOfAnyAgent(t *testing.T) {
 	}
 }
 
-// Who is connected when the credentials are revoked is refused from then on.
+// A connected shim is rejected from the moment at which its credentials are revoked.
 func TestRevokedCredentialsRefuseWhoIsConnected(t *testing.T) {
 	a := startAsking(t)
 	j := decide.NewResident(a.link)
@@ -246,13 +246,13 @@ func TestRevokedCredentialsRefuseWhoIsConnected(t *testing.T) {
 	a.revoke()
 	var got decide.Judgement
 	for end := time.Now().Add(20 * time.Second); !errors.Is(got.Unjudged, bus.ErrRefused) && time.Now().Before(end); {
-		got = a.asks(j, "alice") // the server cuts the connection first, and refuses the next one
+		got = a.asks(j, "alice") // the server closes the connection first, and rejects the next one
 	}
 	a.wantsRefused(got, "they were revoked")
 }
 
-// Credentials that are refused for a while because they sent too much are no outage: their owner
-// would choose which calls no hook judges. After that they are taken again.
+// Credentials that the bus rejects for some time after too many requests are no outage. Otherwise their owner
+// could choose which calls no hook judges. After that time the bus accepts them again.
 func TestACallOfWhoSendsTooMuchIsRefused(t *testing.T) {
 	a := startAsking(t)
 	sys, err := a.server.ConnectSystem(t.Context(), bus.Options{Name: "system"})
@@ -275,7 +275,7 @@ func TestACallOfWhoSendsTooMuchIsRefused(t *testing.T) {
 	}
 	defer nc.Close()
 	for len(cut) == 0 {
-		_ = nc.Publish("hook.v1.event.alice.PreToolUse", []byte("x")) // what the server does not take is as good
+		_ = nc.Publish("hook.v1.event.alice.PreToolUse", []byte("x")) // a rejected message serves the purpose, too
 	}
 	nc.Close()
 	var got decide.Judgement

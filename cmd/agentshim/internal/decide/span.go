@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// traced begins what is told of a question to those who follow traces.
+// traced starts the span of a question.
 func (j *Judge) traced(ctx context.Context, e *schema.Event) *trace.Span {
 	s := j.link.Tracer.Start(trace.From(ctx), trace.Client, "ask", string(e.HookType))
 	s.Text(trace.Agent, e.AgentID)
@@ -18,7 +18,7 @@ func (j *Judge) traced(ctx context.Context, e *schema.Event) *trace.Span {
 	return s
 }
 
-// answered ends it with the judgement.
+// answered ends the span with the judgement.
 func answered(s *trace.Span, t schema.EventType, j *Judgement) {
 	if !s.Kept() || j.Verdict == nil {
 		return

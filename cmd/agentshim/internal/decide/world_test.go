@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { bustest.Main(m) }
 
-// world is a fabric that shims of one state folder can reach.
+// world is a fabric for the shims of one state folder.
 type world struct {
 	*clienttest.Fabric
 
@@ -32,8 +32,7 @@ type world struct {
 	nc     *nats.Conn
 }
 
-// within has a test run where no time passes, with a fabric of version 7 whose
-// hook guards Bash, and one of PostToolUse as well.
+// within runs a test in a bubble, with a fabric of version 7. Its hooks guard Bash, and the event PostToolUse.
 func within(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +43,7 @@ func within(t *testing.T, test func(w *world)) {
 	})
 }
 
-// begin begins another fabric, whose key is made of that byte.
+// begin starts another fabric, whose key is made of the given byte.
 func (w *world) begin(id string, key byte) {
 	w.Fabric = clienttest.New(id)
 	w.Version, w.Guards, w.Signer = 7, []schema.PolicyHook{guarding("Bash"), {Hook: "after", Event: schema.PostToolUse, Guards: true}}, clienttest.Signer(key)
@@ -55,8 +54,8 @@ func guarding(tool string) schema.PolicyHook {
 	return schema.PolicyHook{Hook: "guards-" + tool, Event: schema.PreToolUse, Matcher: tool, Guards: true}
 }
 
-// gone ends the fabric until back. It returns when the server has dropped the connection
-// too: until then the server may still hand it events, which are lost.
+// gone disconnects the fabric until back. It returns when the server has closed the connection: before that,
+// the server could still send it events, which would be lost.
 func (w *world) gone() {
 	w.nc.Close()
 	synctest.Wait()
@@ -72,14 +71,14 @@ func (w *world) back() {
 	}
 }
 
-// becomes makes another version active.
+// becomes changes the active version and its guards.
 func (w *world) becomes(version uint64, guards ...schema.PolicyHook) {
 	w.Lock()
 	defer w.Unlock()
 	w.Version, w.Guards = version, guards
 }
 
-// said is what a judge says to people.
+// said collects the messages of a judge.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -101,7 +100,7 @@ func (w *world) link(to *said) decide.Link {
 	return decide.Link{URL: "nats://there", Name: "shim", State: w.state, Stderr: to, InProcess: w.server}
 }
 
-// calls is a question about a tool.
+// calls returns a question about a tool.
 func calls(tool string) decide.Question {
 	return decide.Question{
 		Event:       &schema.Event{HookType: schema.PreToolUse, AgentID: "a", SessionID: "s", ToolName: tool},
@@ -109,7 +108,7 @@ func calls(tool string) decide.Question {
 	}
 }
 
-// asks is one shim, from its question to its end.
+// asks runs one shim, from its question to its end.
 func (w *world) asks(q decide.Question) (decide.Judgement, string) {
 	w.t.Helper()
 	var to said
@@ -123,7 +122,7 @@ func (w *world) asks(q decide.Question) (decide.Judgement, string) {
 	return got, to.String()
 }
 
-// wants asks about a tool, and compares the decision and a part of what is said.
+// wants asks about a tool, and compares the decision and a part of the message.
 func (w *world) wants(tool string, d schema.Decision, says string) decide.Judgement {
 	w.t.Helper()
 	got, said := w.asks(calls(tool))
@@ -136,7 +135,7 @@ func (w *world) wants(tool string, d schema.Decision, says string) decide.Judgem
 	return got
 }
 
-// file is the one file of that name in the state folder.
+// file returns the path of the one file with that name in the state folder.
 func (w *world) file(name string) string {
 	w.t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.state, "shim", name))

@@ -9,14 +9,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// agy is the Antigravity CLI, 1.1 to 1.2, by what others have seen of it:
-// experimental, since its contract moves and some of its releases fire no hooks. Its
-// payloads do not name the event, so that the command line must. Before a tool
-// it fails closed: what is no decision to allow is a no.
+// agy is the Antigravity CLI, 1.1 to 1.2, as third parties observed it. It is experimental, because
+// its contract changes and some of its releases fire no hooks. Its payloads do not name the event,
+// so the command line must. Before a tool it fails closed: any answer but an allow is a deny.
 type agy struct{}
 
-// Moments are the events of the Antigravity CLI. After a tool it tells neither
-// the tool nor its output, and reads no answer.
+// Moments returns the events of the Antigravity CLI. After a tool it sends neither the tool nor its
+// output, and reads no answer.
 func (agy) Moments() []Moment {
 	return withTimeout(30*time.Second, append([]Moment{
 		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask})},
@@ -40,10 +39,10 @@ type agyPayload struct {
 	Invocation   int            `json:"invocationNum"`
 	Why          jsontext.Value `json:"terminationReason"`
 	Error        jsontext.Value `json:"error"`
-	Event        string         `json:"hook_event_name"` // never there: another runtime's
+	Event        string         `json:"hook_event_name"` // another runtime's: the Antigravity CLI never sends it
 }
 
-// Decode reads what the Antigravity CLI sent.
+// Decode reads the payload of the Antigravity CLI.
 func (d agy) Decode(in Input) (*Call, error) {
 	c, data := begun(in), trimmed(in.Payload)
 	e := &c.Event
@@ -71,8 +70,8 @@ func (d agy) Decode(in Input) (*Call, error) {
 	return c, nil
 }
 
-// tool reads what the events about one tool call have: before it the call, after
-// it only which step it was.
+// tool reads the members of the events about one tool call: the call before it runs, and only its
+// step after that.
 func (agy) tool(c *Call, p *agyPayload) error {
 	e := &c.Event
 	if p.Step != nil {
@@ -91,12 +90,12 @@ func (agy) tool(c *Call, p *agyPayload) error {
 	err := c.tool("agy", p.Call.Name, p.Call.Args)
 	c.keyed(before)
 	if c.ByID {
-		c.Key += "/" + callHash(e) // nobody says that a step has one call only
+		c.Key += "/" + callHash(e) // a step may have several calls
 	}
 	return err
 }
 
-// Encode always decides before a tool, and at the end of a turn.
+// Encode always writes a decision before a tool and at the end of a turn.
 func (d agy) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	out := parts{}
 	switch c.Moment.Event {
@@ -120,7 +119,7 @@ func (d agy) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return out.say(d, c.Moment)
 }
 
-// agySteps are what hooks inject, as steps of the conversation.
+// agySteps returns injections as steps of the conversation.
 func agySteps(all []schema.Injection) (steps []parts) {
 	for i := range all {
 		member := "ephemeralMessage"
@@ -134,7 +133,7 @@ func agySteps(all []schema.Injection) (steps []parts) {
 	return steps
 }
 
-// Refuse is a deny. With another exit code than 0 the reason would be lost.
+// Refuse returns a deny with exit code 0. With another code the runtime drops the reason.
 func (d agy) Refuse(m Moment, reason string) Answer {
 	out := parts{}
 	if refusable(m) {

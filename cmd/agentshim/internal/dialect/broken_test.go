@@ -11,9 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// withstands checks what must hold for any payload at all: there is a call, no
-// panic, no exit code 2 without a word, and no answer to a deny that the runtime
-// reads as an allow.
+// withstands checks the rules for any payload: the dialect returns a call, does not panic, returns no exit code 2
+// without a message, and never answers a denial so that the runtime reads an allow.
 func withstands(t testing.TB, runtime string, d dialect.Dialect, in dialect.Input) (c *dialect.Call) {
 	t.Helper()
 	c, err := d.Decode(in)
@@ -27,7 +26,7 @@ func withstands(t testing.TB, runtime string, d dialect.Dialect, in dialect.Inpu
 		t.Fatalf("%s: what can be refused at %s passes for %s: %q", runtime, in.Moment.Name, c.Moment.Name, in.Payload)
 	}
 	if c.Faulty = err != nil; c.Faulty && c.Moment.Name == "" {
-		c.Moment, _ = dialect.At(d, schema.PreToolUse) // what nobody can read is taken for what is guarded most
+		c.Moment, _ = dialect.At(d, schema.PreToolUse) // an unreadable payload counts as a tool call, which policies guard most
 		c.Event.HookType = c.Moment.Event
 	}
 	if _, err := schema.Marshal(&c.Event); err != nil {
@@ -50,8 +49,7 @@ func withstands(t testing.TB, runtime string, d dialect.Dialect, in dialect.Inpu
 	return c
 }
 
-// passes reports whether a call, or a prompt, runs as it was though the verdict
-// says something else.
+// passes reports whether a call, or a prompt, runs unchanged against the verdict.
 func passes(c *dialect.Call, v *schema.Verdict, o outcome) bool {
 	if o.refused || c.Moment.Can[dialect.Deny] == dialect.Impossible || c.Moment.Event.Blocking() != schema.Deny {
 		return false
@@ -63,17 +61,16 @@ func passes(c *dialect.Call, v *schema.Verdict, o outcome) bool {
 	case asks && o.approved:
 		return true
 	case v.UpdatedInput != nil && o.input == "":
-		return at(members(c.Event.ToolInput), "command") != "ls" // which it was rewritten to already
+		return at(members(c.Event.ToolInput), "command") != "ls" // the input is already the rewritten one
 	}
-	return asks && !o.asked && !strings.EqualFold(c.Moment.Name, "PermissionRequest") // where the runtime asks anyway
+	return asks && !o.asked && !strings.EqualFold(c.Moment.Name, "PermissionRequest") // at a moment at which the runtime asks a person anyway
 }
 
-// differs reports whether a call is of another form of its protocol, which can
-// do less.
+// differs reports whether a call has another form of its protocol with fewer abilities.
 func differs(c *dialect.Call) bool { return c.Form != "" }
 
-// variants are the ways in which a payload may reach a hook: where the command
-// line names its event, where it names none, and where another program runs it.
+// variants returns the ways in which a payload may reach a hook: with and without its event on the command line,
+// and from another program.
 func variants(x dialect.Input, moments []dialect.Moment, r *rand.Rand) dialect.Input {
 	switch r.IntN(4) {
 	case 0:
@@ -87,8 +84,8 @@ func variants(x dialect.Input, moments []dialect.Moment, r *rand.Rand) dialect.I
 	return x
 }
 
-// recordedInputs are what runtimes sent, by runtime. Nobody records the fabric's own
-// form: there, it is the events that came of all the others.
+// recordedInputs returns recorded payloads, by runtime. There are no recordings in the fabric's own
+// form. The events of all other runtimes take their place.
 func recordedInputs(t testing.TB) (byRuntime map[string][]dialect.Input, all []dialect.Input) {
 	t.Helper()
 	byRuntime = map[string][]dialect.Input{}
@@ -107,8 +104,8 @@ func recordedInputs(t testing.TB) (byRuntime map[string][]dialect.Input, all []d
 	return byRuntime, all
 }
 
-// 2,500 broken payloads of each runtime do no harm, and 10,000 if HOOKFABRIC_LONG is set.
-// Under the race detector, which slows each down ten times, 500 are tried.
+// TestBrokenPayloadsDoNoHarm tries 2,500 broken payloads of each runtime, or 10,000 if HOOKFABRIC_LONG is set. Under the race
+// detector, which is ten times slower, it tries 500.
 func TestBrokenPayloadsDoNoHarm(t *testing.T) {
 	t.Parallel()
 	byRuntime, all := recordedInputs(t)
@@ -144,7 +141,7 @@ func TestBrokenPayloadsDoNoHarm(t *testing.T) {
 	}
 }
 
-// A payload that nests without end is one that cannot be read.
+// A payload with endless nesting is unreadable.
 func TestABottomlessPayloadDoesNoHarm(t *testing.T) {
 	for _, name := range dialect.Names() {
 		d := runtimeOf(t, name)
@@ -156,7 +153,7 @@ func TestABottomlessPayloadDoesNoHarm(t *testing.T) {
 	}
 }
 
-// mutated is a payload that was damaged a few times.
+// mutated returns a payload with a few random changes.
 func mutated(payload, other []byte, r *rand.Rand) []byte {
 	data := append([]byte(nil), payload...)
 	for range 1 + r.IntN(4) {
@@ -174,13 +171,13 @@ func mutate(data, other []byte, r *rand.Rand) []byte {
 	case 0: // a bit
 		data[i] ^= 1 << r.IntN(8)
 		return data
-	case 1: // the end is lost
+	case 1: // truncated
 		return data[:i]
-	case 2: // something is in it twice
+	case 2: // a part is repeated
 		return fmt.Appendf(nil, "%s%s", data[:i], data[i/2:])
-	case 3: // something is missing
+	case 3: // a part is removed
 		return append(data[:i:i], data[min(len(data), i+r.IntN(40)):]...)
-	case 4: // half of it is another payload
+	case 4: // the second half is another payload's
 		return fmt.Appendf(nil, "%s%s", data[:i], other[j:])
 	case 5: // another member
 		return []byte(strings.Replace(string(data), "{", "{"+junk(r)+`: `+value(r)+`,`, 1+r.IntN(3)))
@@ -195,7 +192,7 @@ func mutate(data, other []byte, r *rand.Rand) []byte {
 	return append([]byte("\xef\xbb\xbf "), data...)
 }
 
-// rest is data from the end of the value that it begins with.
+// rest returns the data after the value at its beginning.
 func rest(data []byte) []byte {
 	if i := strings.IndexAny(string(data), ",}]"); i >= 0 {
 		return data[i:]
@@ -215,7 +212,7 @@ func value(r *rand.Rand) string {
 	return values[r.IntN(len(values))]
 }
 
-// fuzz lets a fuzzer find payloads that do harm. moment chooses what the command line names.
+// fuzz checks withstands with fuzzed payloads. moment selects the event on the command line.
 func fuzz(f *testing.F, runtime string) {
 	d := runtimeOf(f, runtime)
 	seeds, _ := recordedInputs(f)
@@ -243,7 +240,7 @@ func FuzzGemini(f *testing.F)   { fuzz(f, "gemini") }
 func FuzzOpenCode(f *testing.F) { fuzz(f, "opencode") }
 func FuzzQwen(f *testing.F)     { fuzz(f, "qwen") }
 
-// A fuzz target stands here for each runtime.
+// There is a fuzz target for each runtime.
 func TestEveryRuntimeIsFuzzed(t *testing.T) {
 	source, err := os.ReadFile("broken_test.go")
 	if err != nil {

@@ -14,14 +14,15 @@ type claude struct{ claudelike }
 // inCopilot is the form of a hook of Claude's settings that Copilot runs.
 const inCopilot = "copilot"
 
-// Claude Code puts longer texts into a file, and shows the model how they begin.
+// claudeLongest is the limit above which Claude Code moves a text into a file and shows the model
+// only its beginning.
 const claudeLongest = 10_000
 
 func newClaude() claude {
 	return claude{claudelike{runtime: "claude", moments: claudeMoments()}}
 }
 
-// Decode reads what Claude Code sent, or Copilot in its place.
+// Decode reads the payload of Claude Code, or of Copilot with Claude's settings.
 func (d claude) Decode(in Input) (*Call, error) {
 	if in.Env == nil || in.Env("COPILOT_CLI") != "1" {
 		return d.claudelike.Decode(in)
@@ -29,7 +30,7 @@ func (d claude) Decode(in Input) (*Call, error) {
 	return d.fromCopilot(in)
 }
 
-// can makes a table of abilities.
+// can returns a table of abilities.
 func can(native []Ability, emulated ...Ability) map[Ability]How {
 	all := make(map[Ability]How, len(native)+len(emulated))
 	for _, a := range native {
@@ -41,15 +42,14 @@ func can(native []Ability, emulated ...Ability) map[Ability]How {
 	return all
 }
 
-// claudeMoments are the events of Claude Code, those that hooks can answer first.
+// claudeMoments returns the events of Claude Code. Those whose hooks can answer come first.
 func claudeMoments() []Moment {
 	const usual = 600 * time.Second
 	tool := []Ability{Inject, Feedback}
 	final := can([]Ability{Retry, Stop, Inject})
 	all := []Moment{
 		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve, Rewrite, Inject, Stop})},
-		// The person is asked by saying nothing. Another input than the one that is
-		// asked about can only be approved or refused.
+		// An empty answer asks the person. Hooks can approve or deny only the input that the person sees.
 		{Name: permissionRequest, Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)},
 		{Name: "PostToolUse", Event: schema.PostToolUse, Can: can(append(tool, Replace, Stop))},
 		{Name: "PostToolUseFailure", Event: schema.ToolError, Can: can(tool)},
@@ -76,8 +76,8 @@ func claudeMoments() []Moment {
 	return all
 }
 
-// fromCopilot reads what Copilot sends to a hook of Claude's settings: Claude's
-// members without ids, but at PermissionRequest, where they are Copilot's own.
+// fromCopilot reads the payload that Copilot sends to a hook of Claude's settings: Claude's members
+// without ids. At PermissionRequest, the members are Copilot's own.
 func (d claude) fromCopilot(in Input) (*Call, error) {
 	c, p, err := d.read(in)
 	if p == nil || !p.fromCopilot() {
@@ -99,13 +99,13 @@ func (d claude) fromCopilot(in Input) (*Call, error) {
 	return c, err
 }
 
-// fromCopilot reports whether Copilot sent it: Claude Code sends no timestamp
-// and has no members like these.
+// fromCopilot reports whether Copilot sent the payload: Claude Code sends no timestamp and has no
+// such members.
 func (p *payload) fromCopilot() bool {
 	return len(p.Camel) > 0 || len(p.HookName) > 0 || len(p.Timestamp) > 0 && len(p.PromptID) == 0
 }
 
-// straighten puts Copilot's members into Claude's.
+// straighten copies Copilot's members to Claude's.
 func (p *payload) straighten() {
 	if word(p.HookName) == "permissionRequest" {
 		p.Event, p.Session, p.Tool, p.Input = permissionRequest, word(p.Camel), word(p.CamelTool), p.CamelInput
@@ -113,7 +113,8 @@ func (p *payload) straighten() {
 	}
 }
 
-// copilotCan is what Copilot obeys of Claude's words.
+// copilotCan returns the moment with the abilities that Copilot supports for a hook of Claude's
+// settings.
 func copilotCan(m Moment) Moment {
 	m.Longest, m.Timeout = copilotLongest, 30*time.Second
 	switch m.Name {
@@ -131,5 +132,5 @@ func copilotCan(m Moment) Moment {
 	return m
 }
 
-// Copilot cuts what is said after a tool off there.
+// copilotLongest is the length at which Copilot truncates a text after a tool.
 const copilotLongest = 10 << 10

@@ -12,7 +12,7 @@ import (
 
 const claudeBash = `{"session_id":"s","prompt_id":"p","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"u"}`
 
-// momentOf is a runtime's moment, or the zero one for no name.
+// momentOf returns a runtime's moment, or the zero Moment for an empty name.
 func momentOf(t testing.TB, runtime, name string) dialect.Moment {
 	t.Helper()
 	if name == "" {
@@ -25,7 +25,7 @@ func momentOf(t testing.TB, runtime, name string) dialect.Moment {
 	return m
 }
 
-// A release that sends more than the one before is not another runtime.
+// A release with additional members is not another runtime.
 func TestNewMembersAreNoFaults(t *testing.T) {
 	for _, added := range []string{"timestamp", "turn_id", "anything"} {
 		payload := strings.Replace(claudeBash, `"cwd"`, `"`+added+`":"t","cwd"`, 1)
@@ -35,8 +35,8 @@ func TestNewMembersAreNoFaults(t *testing.T) {
 	}
 }
 
-// What does not fit is a fault of the configuration, and is said as one. The
-// call can be refused all the same.
+// A payload that does not fit the command line is a configuration error, and the message says so.
+// The answer can still refuse the call.
 func TestPayloadsThatDoNotFitAreFaults(t *testing.T) {
 	for name, c := range map[string]struct{ runtime, event, payload, want, moment string }{
 		"another event":                         {"claude", "PostToolUse", claudeBash, "configure the hook at the event", "PreToolUse"},
@@ -73,7 +73,7 @@ func TestPayloadsThatDoNotFitAreFaults(t *testing.T) {
 	}
 }
 
-// Of what cannot be read, it is seen whose call it is and of which tool.
+// The call of an unreadable payload still has the session and the tool.
 func TestWhatCanBeSeenOfAFaultyPayload(t *testing.T) {
 	m := momentOf(t, "claude", "PreToolUse")
 	for name, payload := range map[string]string{
@@ -98,7 +98,7 @@ func TestAPayloadMayBeginWithAByteOrderMark(t *testing.T) {
 	}
 }
 
-// A release that sends more than the one before is no other runtime.
+// A release with additional members is not another runtime.
 func TestANewMemberIsNoFault(t *testing.T) {
 	for name, payload := range map[string]string{
 		"a time in Claude Code's": strings.Replace(claudeBash, "{", `{"timestamp":"2026-11-22T00:00:00Z",`, 1),
@@ -110,8 +110,8 @@ func TestANewMemberIsNoFault(t *testing.T) {
 	}
 }
 
-// Qwen Code says in the environment whose call it is; for the agent's own, the
-// variable is empty. Nobody else's is looked at there.
+// Qwen Code names a subagent in the environment; for the agent itself, the variable is empty. The
+// dialects of other runtimes ignore the variable.
 func TestTheEnvironmentTellsSubagentsOfQwen(t *testing.T) {
 	payload := []byte(`{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"run_shell_command","tool_input":{"command":"ls"}}`)
 	for _, c := range []struct{ runtime, id, want string }{{"qwen", "general-1", "general-1"}, {"qwen", "", ""}, {"claude", "general-1", ""}} {
@@ -123,7 +123,7 @@ func TestTheEnvironmentTellsSubagentsOfQwen(t *testing.T) {
 	}
 }
 
-// A command that Copilot runs may start Claude Code, which is not Copilot then.
+// A command that Copilot runs may start Claude Code, whose payloads are then not Copilot's.
 func TestClaudeCodeInsideCopilotIsClaudeCode(t *testing.T) {
 	inCopilot := func(name string) string { return map[string]string{"COPILOT_CLI": "1"}[name] }
 	d := runtimeOf(t, "claude")
@@ -140,7 +140,7 @@ func TestClaudeCodeInsideCopilotIsClaudeCode(t *testing.T) {
 	}
 }
 
-// keyOf is the key of a call with such an input, and without an id.
+// keyOf returns the key of a call with the given input and without an id.
 func keyOf(t *testing.T, event, tool, input string) string {
 	t.Helper()
 	payload := `{"hook_event_name":"` + event + `","session_id":"s","tool_name":"` + tool + `","tool_input":` + input + `}`
@@ -151,8 +151,7 @@ func keyOf(t *testing.T, event, tool, input string) string {
 	return c.Key
 }
 
-// A call without an id has the same key however it is written and wherever it
-// is asked about, and no other call has it.
+// A call without an id has the same key in each spelling and at each moment, and no other call has that key.
 func TestACallWithoutAnIDIsKnownByWhatItIs(t *testing.T) {
 	one := keyOf(t, "PreToolUse", "Bash", `{"command":"ls","n":9007199254740993}`)
 	for name, same := range map[string]string{
@@ -191,8 +190,7 @@ func TestBothPhasesOfACallWithAnIDArePaired(t *testing.T) {
 	}
 }
 
-// A permission that is asked for the call as a hook already rewrote it is no
-// second rewrite.
+// A permission request with the input that a hook rewrote is no second rewrite.
 func TestARewriteToTheSameIsNone(t *testing.T) {
 	for _, runtime := range []string{"claude", "codex", "qwen"} {
 		d := runtimeOf(t, runtime)
@@ -205,8 +203,7 @@ func TestARewriteToTheSameIsNone(t *testing.T) {
 	}
 }
 
-// Replaced outputs have the shape that the tool's own have, and the place of
-// its text holds the new one.
+// Replaced outputs have the shape of the tool's own output, with the new text in place of the old one.
 func TestReplacedOutputsHaveTheToolsShape(t *testing.T) {
 	const (
 		bash  = `{"stdout":"was","stderr":"secret","interrupted":false,"isImage":false,"structuredContent":["secret"]}`
@@ -251,7 +248,7 @@ func TestReplacedOutputsHaveTheToolsShape(t *testing.T) {
 	}
 }
 
-// replacedBy is the answer about a call of a tool whose output is replaced.
+// replacedBy returns the answer about a call whose output a hook replaces.
 func replacedBy(t *testing.T, tool, was, output string) string {
 	t.Helper()
 	call := &dialect.Call{Moment: momentOf(t, "claude", "PostToolUse"),
@@ -263,8 +260,8 @@ func replacedBy(t *testing.T, tool, was, output string) string {
 	return string(a.Stdout)
 }
 
-// Of an output whose shape nobody knows no text stays, and the model is told the
-// new one beside it as well.
+// An output of unknown shape loses all its texts. The model also gets the new output in the
+// context.
 func TestAnOutputOfAnUnknownShapeIsReplacedAllOver(t *testing.T) {
 	const was = `{"status":"completed","n":1,"items":[{"name":"the first secret"},{"name":"s3cret"}]}`
 	want := `{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"items":[{"name":"new"},{"name":"(replaced by a hook)"}],"n":1,"status":"completed"},` +
@@ -274,7 +271,7 @@ func TestAnOutputOfAnUnknownShapeIsReplacedAllOver(t *testing.T) {
 	}
 }
 
-// The runtimes' own times are as documented: who answers later is not heard.
+// The default timeouts of the runtimes are as documented. A runtime ignores a later answer.
 func TestMomentsHaveTheRuntimesTimes(t *testing.T) {
 	for _, c := range []struct{ runtime, moment, want string }{
 		{"claude", "PreToolUse", "10m0s"}, {"claude", "UserPromptSubmit", "30s"}, {"claude", "SessionEnd", "1.5s"}, {"claude", "MessageDisplay", "10s"},
@@ -295,8 +292,8 @@ func TestMomentsHaveTheRuntimesTimes(t *testing.T) {
 	}
 }
 
-// What hooks say at every end of a turn keeps an agent going once, not for
-// ever; what waited for the agent is there once only, and always does.
+// Hooks that answer at every end of a turn keep an agent going once only. A text that waited for the
+// agent keeps it going each time, because each such text comes once.
 func TestAnAgentGoesOnForWhatWaited(t *testing.T) {
 	for runtime, event := range map[string]string{"claude": "Stop", "codex": "Stop", "qwen": "Stop", "gemini": "AfterAgent", "copilot": "Stop", "cursor": "stop"} {
 		d := runtimeOf(t, runtime)

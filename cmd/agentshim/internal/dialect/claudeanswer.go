@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// claudeAnswer is what Claude Code and its children read of a hook's stdout.
+// claudeAnswer is a hook's stdout as Claude Code and its children read it.
 type claudeAnswer struct {
 	Continue   *bool           `json:"continue,omitzero"`
 	StopReason string          `json:"stopReason,omitzero"`
@@ -23,8 +23,8 @@ type claudeAnswer struct {
 	Specific   *claudeSpecific `json:"hookSpecificOutput,omitzero"`
 }
 
-// claudeSpecific is the part of an answer that depends on the event. Without
-// the event's own name it counts nowhere.
+// claudeSpecific is the part of an answer that depends on the event. Runtimes ignore it without the
+// event's own name.
 type claudeSpecific struct {
 	Event      string            `json:"hookEventName"`
 	Permission string            `json:"permissionDecision,omitzero"`
@@ -35,13 +35,13 @@ type claudeSpecific struct {
 	Context    string            `json:"additionalContext,omitzero"`
 }
 
-// claudeModified is what Copilot shows the model as a tool's result.
+// claudeModified is the tool result that Copilot shows to the model.
 type claudeModified struct {
 	Type string `json:"resultType"`
 	Text string `json:"textResultForLlm"`
 }
 
-// claudePermission is the answer in a person's place.
+// claudePermission is the answer in place of a person.
 type claudePermission struct {
 	Behavior  string         `json:"behavior"`
 	Message   string         `json:"message,omitzero"`
@@ -49,8 +49,7 @@ type claudePermission struct {
 	Input     jsontext.Value `json:"updatedInput,omitzero"`
 }
 
-// Reasons for what somebody refused, or asked for, without giving one: an empty
-// reason is a yes to some runtimes.
+// Reasons for a decision without one. Some runtimes take a denial with an empty reason for an allow.
 const (
 	noReason    = "a hook denies this, without a reason"
 	askReason   = "a hook wants a person to approve this"
@@ -58,11 +57,11 @@ const (
 	stopReason  = "a hook ends this run"
 )
 
-// Encode writes the answer that the runtime obeys. At a moment that can refuse,
-// what cannot be encoded is refused.
+// Encode returns an answer that the runtime obeys. If it cannot encode the answer, it refuses the call
+// at a moment that can refuse.
 func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	if c.Faulty && refusable(c.Moment) && refuses(v) {
-		// Nobody knows for sure at which event the runtime is; this is a no at all of them.
+		// The runtime's event is uncertain; this answer is a deny at all events.
 		return d.Refuse(c.Moment, first(v.Reason, noReason)), nil
 	}
 	w := &claudeWriter{claudelike: d, call: c, v: v}
@@ -94,12 +93,11 @@ func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return a, err
 }
 
-// refusable reports whether a call, or a prompt, can be refused at a moment.
-// Nobody knows what an unknown one is.
+// refusable reports whether an answer can refuse a call or a prompt at a moment. An unknown moment
+// counts as refusable.
 func refusable(m Moment) bool { return m.Name == "" || m.Can[Deny] != Impossible }
 
-// refuses reports whether a verdict about what is to come is a no. Words that
-// nobody knows are one, too.
+// refuses reports whether the decision of a verdict is a denial. An unknown decision counts as one.
 func refuses(v *schema.Verdict) bool {
 	switch v.Decision {
 	case schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Retry:
@@ -108,9 +106,9 @@ func refuses(v *schema.Verdict) bool {
 	return true
 }
 
-// Refuse is exit code 2 with the reason on stderr, wherever that is a no. At the
-// end of a turn it would keep the agent going, and after a tool it would replace what the
-// agent sees, so that there, a failure is all that is told.
+// Refuse returns exit code 2 with the reason on stderr, at moments where that is a denial. Elsewhere it
+// returns exit code 1, a failure. At the end of a turn, code 2 would keep the agent going, and after
+// a tool it would replace the output.
 func (d claudelike) Refuse(m Moment, reason string) Answer {
 	a := Answer{Stderr: first(strings.TrimSpace(reason), noReason) + "\n", Exit: 1}
 	if refusable(m) {
@@ -128,10 +126,10 @@ type claudeWriter struct {
 	specific claudeSpecific
 }
 
-// can reports whether the moment has an ability in the runtime's own way.
+// can reports whether the runtime's protocol has an ability at the moment.
 func (w *claudeWriter) can(a Ability) bool { return w.call.Moment.Can[a] == Native }
 
-// before is the answer about a tool call.
+// before writes the answer about a tool call.
 func (w *claudeWriter) before() {
 	s, v := &w.specific, w.v
 	switch {
@@ -139,7 +137,7 @@ func (w *claudeWriter) before() {
 		s.Permission, s.Reason = "deny", first(strings.TrimSpace(v.Reason+"\n"+Text(v.Value)), noReason)
 		return
 	case v.Terminate != nil:
-		// Without the deny the tool would still run, and the run end only then.
+		// Without the deny the tool would run before the run ends.
 		s.Permission, s.Reason = "deny", first(v.Terminate.Reason, stopReason)
 		return
 	case v.Decision == schema.Ask:
@@ -148,11 +146,11 @@ func (w *claudeWriter) before() {
 		s.Permission, s.Reason = "allow", v.Reason
 	}
 	if s.Input = v.UpdatedInput; s.Input != nil && w.strict {
-		s.Permission = "allow" // alone, the rewrite is dropped and the call runs as it was
+		s.Permission = "allow" // without an allow, the runtime drops the rewrite and runs the original call
 	}
 }
 
-// permission is the answer in a person's place. No opinion lets the person decide.
+// permission writes the answer in place of a person. Without an opinion, the person decides.
 func (w *claudeWriter) permission() {
 	v := w.v
 	p := claudePermission{}
@@ -181,7 +179,7 @@ func (w *claudeWriter) permission() {
 	w.specific.Decision = &p
 }
 
-// after is the answer about a tool call that was made.
+// after writes the answer about a tool call that has run.
 func (w *claudeWriter) after() {
 	v := w.v
 	var reason string
@@ -198,7 +196,8 @@ func (w *claudeWriter) after() {
 	}
 }
 
-// replace has the model see another output than the tool's, after what was wrong.
+// replace writes another output for the model in place of the tool's, after the reason for the
+// replacement.
 func (w *claudeWriter) replace(reason string) {
 	output := w.v.UpdatedOutput
 	text := together(reason, first(Text(output), "(no output)"))
@@ -206,9 +205,9 @@ func (w *claudeWriter) replace(reason string) {
 	case w.call.Form == inCopilot && reason == "":
 		w.answer.Modified = &claudeModified{Type: "success", Text: text}
 	case w.strict || w.call.Form == inCopilot:
-		w.answer.Decision, w.answer.Reason = "block", text // which is what the model sees instead
+		w.answer.Decision, w.answer.Reason = "block", text // the model sees the reason in place of the output
 	case !w.can(Replace):
-		// A stop ends nothing after a tool, and its reason is all that the model sees.
+		// After a tool, a stop does not end the run, and its reason is all that the model sees.
 		w.answer.Continue, w.answer.StopReason = new(bool), together(text, texts(w.v.Injections))
 	default:
 		var known bool
@@ -221,44 +220,44 @@ func (w *claudeWriter) replace(reason string) {
 	}
 }
 
-// block is the older way to say no, and at the end of a turn to go on.
+// block writes the older form of a denial. At the end of a turn, it keeps the agent going.
 func (w *claudeWriter) block(otherwise string) {
 	w.answer.Decision, w.answer.Reason = "block", first(strings.TrimSpace(w.v.Reason), otherwise)
 }
 
-// final is the answer at the end of a turn, which an end of the run needs none for.
+// final writes the answer at the end of a turn. If the run ends, it writes nothing.
 func (w *claudeWriter) final() {
 	if next := GoesOn(w.call, w.v); next != "" {
 		w.answer.Decision, w.answer.Reason = "block", next
 	}
 }
 
-// context tells the model what hooks inject, whatever their strategy: there is
-// one place for it.
+// context adds injections to the answer. They all go to the same member, because the
+// runtimes have one place for all strategies.
 func (w *claudeWriter) context() {
 	if w.call.Moment.Event == schema.BeforeFinalResponse || !w.can(Inject) {
 		return
 	}
 	told := texts(w.v.Injections)
 	switch {
-	case w.answer.Continue != nil: // it is in what takes the output's place
+	case w.answer.Continue != nil: // replace has added them to the reason
 	case w.call.Form != inCopilot || w.call.Moment.Event == schema.PreToolUse:
 		w.tell(told)
 	case w.answer.Decision == "block":
 		w.answer.Reason = together(w.answer.Reason, told)
 	default:
-		w.answer.Context = told // Copilot does not look for it where Claude Code does
+		w.answer.Context = told // Copilot reads it at another place than Claude Code
 	}
 }
 
-// tell adds to what the model is told.
+// tell adds a text to the context of the model.
 func (w *claudeWriter) tell(text string) {
 	if text != "" {
 		w.specific.Context = strings.TrimPrefix(w.specific.Context+"\n\n"+text, "\n\n")
 	}
 }
 
-// ends reports whether the run is to end.
+// ends reports whether the verdict ends the run.
 func (w *claudeWriter) ends() bool {
 	return w.v.Terminate != nil || w.v.Decision == schema.Stop || w.v.Decision == schema.Fail
 }
@@ -275,8 +274,8 @@ func (w *claudeWriter) end() {
 	w.answer.Continue, w.answer.StopReason = new(bool), first(reason, stopReason)
 }
 
-// bytes is the answer as it goes to stdout; nothing at all where there is
-// nothing to say, which is what every runtime takes for no opinion.
+// bytes returns the answer for stdout. An answer without content is empty, which every runtime takes
+// for no opinion.
 func (w *claudeWriter) bytes() (Answer, error) {
 	if w.specific.says() {
 		w.answer.Specific = &w.specific
@@ -288,12 +287,12 @@ func (w *claudeWriter) bytes() (Answer, error) {
 	return Answer{Stdout: append(data, '\n')}, nil
 }
 
-// says reports whether there is more in it than the event's name.
+// says reports whether the part has more content than the event's name.
 func (s *claudeSpecific) says() bool {
 	return s.Permission != "" || s.Input != nil || s.Decision != nil || s.Output != nil || s.Context != ""
 }
 
-// texts are what hooks inject, in order, as one text.
+// texts joins injections, in order, to one text.
 func texts(all []schema.Injection) string {
 	var told []string
 	for i := range all {
@@ -304,7 +303,7 @@ func texts(all []schema.Injection) string {
 	return strings.Join(told, "\n\n")
 }
 
-// sameJSON reports whether two values are the same but for how they are written.
+// sameJSON reports whether two values are equal as JSON, apart from their formatting.
 func sameJSON(a, b jsontext.Value) bool {
 	x, y := a.Clone(), b.Clone()
 	exact := []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}

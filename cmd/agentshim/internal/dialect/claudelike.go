@@ -10,23 +10,23 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// claudelike is what Claude Code's protocol and its children have in common:
-// one JSON object with snake_case members in, and one with hookSpecificOutput
-// out. They agree in the words and not in what becomes of them.
+// claudelike is the common part of Claude Code's protocol and its children: one JSON object with
+// snake_case members in, and one with hookSpecificOutput out. The runtimes share the members, and
+// differ in what they obey.
 type claudelike struct {
 	runtime string
 	moments []Moment
-	// strict: who reads the answer drops all of it for one part that it does not
-	// know, and a rewrite counts only beside an allow.
+	// strict: the runtime drops a whole answer for one unknown part, and obeys a rewrite only
+	// with an allow.
 	strict bool
 }
 
-// permissionRequest is the moment at which a runtime is about to ask a person
-// about a tool call. To the fabric it is that tool call.
+// permissionRequest is the moment at which a runtime is about to ask a person about a tool call. The
+// fabric treats it as that tool call.
 const permissionRequest = "PermissionRequest"
 
-// payload is what the runtimes send. Members of which nothing depends are read
-// whatever their type is: a release that changes one is no fault.
+// payload is what the runtimes send. Members that decide nothing may have any type, so that a new
+// release which changes one causes no error.
 type payload struct {
 	Event     string         `json:"hook_event_name"`
 	Session   string         `json:"session_id"`
@@ -64,14 +64,14 @@ type payload struct {
 	CamelInput jsontext.Value `json:"toolInput"`
 }
 
-// Moments are the runtime's events.
+// Moments returns the runtime's events.
 func (d claudelike) Moments() []Moment { return d.moments }
 
-// Decode reads what the runtime sent.
+// Decode reads the runtime's payload.
 func (d claudelike) Decode(in Input) (*Call, error) {
 	c, p, err := d.read(in)
 	if err == nil && c.Moment.Event != "" {
-		if d.runtime == "qwen" { // which says it to the process as well
+		if d.runtime == "qwen" { // Qwen Code passes it to the process as well
 			p.Subagent = first(p.Subagent, in.env("QWEN_CODE_AGENT_ID"))
 		}
 		err = d.fill(c, p)
@@ -79,7 +79,7 @@ func (d claudelike) Decode(in Input) (*Call, error) {
 	return c, err
 }
 
-// read finds out which event it is. The call is never nil.
+// read determines the event of a payload. The call is never nil.
 func (d claudelike) read(in Input) (*Call, *payload, error) {
 	c := &Call{Moment: in.Moment, Event: schema.Event{HookType: in.Moment.Event}}
 	data := trimmed(in.Payload)
@@ -104,7 +104,7 @@ func (d claudelike) read(in Input) (*Call, *payload, error) {
 	return c, p, d.disagrees(in.Moment, p, known)
 }
 
-// kindOf names what a payload is that is not a JSON object.
+// kindOf names the kind of a payload that is not a JSON object.
 func kindOf(data []byte) string {
 	if len(data) == 0 {
 		return "empty"
@@ -121,15 +121,13 @@ func (d claudelike) named(name string) (Moment, bool) {
 	return Moment{}, false
 }
 
-// graver reports whether a can refuse something and b cannot. Where a payload
-// and the command line disagree, nobody knows which of them is right, and what
-// is guarded must not pass for what is not.
+// graver reports whether a can refuse something and b cannot. If the payload and the command line
+// disagree, the graver moment counts, so that a guarded call does not pass as an unguarded event.
 func graver(a, b Moment) bool {
 	return a.Can[Deny] != Impossible && b.Can[Deny] == Impossible
 }
 
-// disagrees says why the payload is not one for a hook at the moment m of this
-// runtime; nil: it is.
+// disagrees returns an error if the payload is not one for a hook at the moment m of this runtime.
 func (d claudelike) disagrees(m Moment, p *payload, known bool) error {
 	if other := p.other(d.runtime); other != "" {
 		return fmt.Errorf("the payload on stdin comes from %s, but --runtime is %s; change the hook's command line to --runtime %s",
@@ -148,9 +146,9 @@ func (d claudelike) disagrees(m Moment, p *payload, known bool) error {
 	return nil
 }
 
-// other is the runtime that sends such payloads, if it is another one than ours;
-// empty: it is ours, or cannot be told. What only ours sends counts most: a
-// release that sends more than the one before must not be taken for another runtime.
+// other returns the name of another runtime that sends such payloads; empty: the payload is ours, or
+// its origin is uncertain. A member that only ours sends counts most: a new release with more members
+// must not pass for another runtime.
 func (p *payload) other(ours string) string {
 	has := func(v jsontext.Value) bool { return len(v) > 0 }
 	marks := map[string]bool{"claude": has(p.PromptID), "codex": has(p.TurnID), "qwen": has(p.Timestamp) || has(p.CallID)}
@@ -171,7 +169,7 @@ func (p *payload) other(ours string) string {
 	return ""
 }
 
-// fill puts the payload into the fabric's words.
+// fill translates the payload into the fabric's event.
 func (d claudelike) fill(c *Call, p *payload) error {
 	e := &c.Event
 	e.SessionID, e.Cwd, e.HistoryRef, c.Subagent = p.Session, p.Cwd, word(p.History), p.Subagent
@@ -195,7 +193,7 @@ func (d claudelike) fill(c *Call, p *payload) error {
 	return nil
 }
 
-// tool reads what the events about one tool call have.
+// tool reads the members of the events about one tool call.
 func (d claudelike) tool(c *Call, p *payload) error {
 	e := &c.Event
 	e.ToolName, e.ToolUseID, e.ToolInput = p.Tool, p.UseID, present(p.Input)
@@ -221,7 +219,8 @@ func (d claudelike) tool(c *Call, p *payload) error {
 	return nil
 }
 
-// serverOf says what the payload knows of an MCP tool better than its name does.
+// serverOf sets the facts of an MCP tool from the payload's server, which is more exact than the
+// tool's name.
 func serverOf(e *schema.Event, p *payload) {
 	var server struct {
 		Name string `json:"name"`
@@ -234,7 +233,7 @@ func serverOf(e *schema.Event, p *payload) {
 	}
 }
 
-// label tells what policies may want to know and the fabric has no word for.
+// label adds the members that policies may need and the event has no field for.
 func (d claudelike) label(c *Call, p *payload) {
 	labels := map[string]string{}
 	put := func(name, value string) {
@@ -255,7 +254,7 @@ func (d claudelike) label(c *Call, p *payload) {
 		put("subagent_type", word(p.Kind))
 	}
 	if first, ok := At(d, c.Moment.Event); ok && first.Name != c.Moment.Name {
-		put("moment", c.Moment.Name) // not the one that the event is named for
+		put("moment", c.Moment.Name) // the event is named for another moment
 	}
 	var usage map[string]jsontext.Value
 	if p.Usage.Kind() == '{' && schema.Unmarshal(p.Usage, &usage) == nil && len(usage) <= mostCounts {
@@ -270,13 +269,13 @@ func (d claudelike) label(c *Call, p *payload) {
 	}
 }
 
-// mostCounts is how many counts of tokens are taken; a runtime has about six.
+// mostCounts limits the token counts in the labels; a runtime has about six.
 const mostCounts = 16
 
-// clip bounds a label.
+// clip limits the length of a label.
 func clip(s string) string { return s[:min(len(s), 256)] }
 
-// word is a string, or empty for what is none.
+// word returns a JSON string; empty: the value has another kind.
 func word(v jsontext.Value) string {
 	var s string
 	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
@@ -285,7 +284,7 @@ func word(v jsontext.Value) string {
 	return s
 }
 
-// present is v, or nil for null.
+// present returns v; nil: v is null.
 func present(v jsontext.Value) jsontext.Value {
 	if len(v) == 0 || v.Kind() == 'n' {
 		return nil

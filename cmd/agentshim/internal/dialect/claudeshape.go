@@ -10,21 +10,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// noShell is the output of a command that said nothing.
+// noShell is the output of a command without output.
 const noShell = `{"stdout":"","stderr":"","interrupted":false,"isImage":false}`
 
-// shaped is an output in the shape that Claude Code's tool itself has: one of
-// another shape is dropped, and the model sees what was to be replaced. A text is
-// put where the model sees the tool's. It reports whether that place is known: of
-// other tools' outputs all texts are replaced, and Claude Code may find that the
-// rest is no output of the tool.
+// shaped returns an output in the shape of Claude Code's own tool. Claude Code drops an output of
+// another shape, and the model sees the original. known reports whether shaped knows where the model
+// sees the tool's text. If it does not, it replaces all texts, and Claude Code may still drop the
+// result.
 func shaped(e *schema.Event, output jsontext.Value) (replaced jsontext.Value, known bool) {
 	if e.ToolKind == schema.KindMCP || strings.HasPrefix(e.ToolName, "mcp__") {
 		return blocks(output), true
 	}
 	original, shell := e.ToolOutput, e.ToolKind == schema.KindShell || e.ToolName == "Bash" || e.ToolName == "PowerShell"
 	if shell {
-		original = jsontext.Value(noShell) // what the command said in other members must not stay
+		original = jsontext.Value(noShell) // other members of the original must not stay
 	}
 	if v, ok := over(original, output); ok {
 		return v, true
@@ -40,7 +39,7 @@ func shaped(e *schema.Event, output jsontext.Value) (replaced jsontext.Value, kn
 	case "Read":
 		return readText(e, Text(output)), true
 	case "Write", "Edit":
-		return with(original, values{"filePath": text}), true // the model is told no other text of it
+		return with(original, values{"filePath": text}), true // the model sees no other text of it
 	case "NotebookEdit":
 		return with(original, values{"new_source": text}), true
 	case "Agent", "Task":
@@ -57,8 +56,7 @@ func shaped(e *schema.Event, output jsontext.Value) (replaced jsontext.Value, kn
 	return withoutTexts(original, Text(output)), false
 }
 
-// readText is a file that has this text, whatever the tool had read: a picture
-// is none any more.
+// readText returns the output of Read for a text file, also if the tool had read a picture.
 func readText(e *schema.Event, text string) jsontext.Value {
 	path := members(members(e.ToolOutput)["file"])["filePath"]
 	if path.Kind() != '"' {
@@ -69,7 +67,7 @@ func readText(e *schema.Event, text string) jsontext.Value {
 		"filePath": path, "content": quoted(text), "numLines": lines, "startLine": jsontext.Value("1"), "totalLines": lines})})
 }
 
-// likewise is an output as a text if the tool's own is one.
+// likewise returns output as a text if the original is one.
 func likewise(original, output jsontext.Value) jsontext.Value {
 	if original.Kind() == '"' {
 		return quoted(Text(output))
@@ -77,8 +75,8 @@ func likewise(original, output jsontext.Value) jsontext.Value {
 	return output
 }
 
-// over puts the members of an output over the tool's own, and reports whether
-// they are such: it has some of them, and those are of the same kind.
+// over merges the members of an output into the tool's own. ok is false unless output has some
+// of the tool's members with values of the same kind.
 func over(original, output jsontext.Value) (jsontext.Value, bool) {
 	all, put := members(original), members(output)
 	some := false
@@ -97,13 +95,13 @@ func over(original, output jsontext.Value) (jsontext.Value, bool) {
 	return object(all), some
 }
 
-// alike reports whether two values are of one kind. What was null may be anything.
+// alike reports whether two values are of the same kind. A null matches any kind.
 func alike(a, b jsontext.Value) bool {
 	truth := func(v jsontext.Value) bool { return v.Kind() == 't' || v.Kind() == 'f' }
 	return a.Kind() == b.Kind() || a.Kind() == 'n' || truth(a) && truth(b)
 }
 
-// with is an object with a few members put over its own.
+// with returns an object with some members replaced.
 func with(original jsontext.Value, put values) jsontext.Value {
 	all := members(original)
 	if all == nil {
@@ -113,9 +111,8 @@ func with(original jsontext.Value, put values) jsontext.Value {
 	return object(all)
 }
 
-// withoutTexts is a value in which text stands in the place of the longest one,
-// and nothing in that of the others. Single words stay: they may be what tells
-// one form of the output from another.
+// withoutTexts replaces the longest string of a value by text, and the others by a placeholder.
+// Single words stay, because they may be what distinguishes one form of the output from another.
 func withoutTexts(v jsontext.Value, text string) jsontext.Value {
 	longest := ""
 	eachText(v, func(s string) string {
@@ -135,7 +132,7 @@ func withoutTexts(v jsontext.Value, text string) jsontext.Value {
 	})
 }
 
-// eachText is a value whose texts are what f makes of them; names of members are none.
+// eachText returns a value with f applied to its strings, but not to the names of its members.
 func eachText(v jsontext.Value, f func(string) string) jsontext.Value {
 	switch v.Kind() {
 	case '"':
@@ -159,12 +156,12 @@ func eachText(v jsontext.Value, f func(string) string) jsontext.Value {
 	return v
 }
 
-// isWord reports whether s is a word such as programs choose from a few.
+// isWord reports whether s looks like a keyword, of which programs have a fixed set.
 func isWord(s string) bool {
 	return len(s) <= 24 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-") == ""
 }
 
-// blocks is an output as an MCP server's: a list of content blocks.
+// blocks returns an output as an MCP server's list of content blocks.
 func blocks(output jsontext.Value) jsontext.Value {
 	if content := members(output)["content"]; content.Kind() == '[' {
 		return content
@@ -178,7 +175,7 @@ func blocks(output jsontext.Value) jsontext.Value {
 // values are the members of an object.
 type values = map[string]jsontext.Value
 
-// members are those of an object; nil: it is none.
+// members returns the members of an object; nil: the value is not an object.
 func members(v jsontext.Value) values {
 	var all values
 	if v.Kind() != '{' || schema.Unmarshal(v, &all) != nil {
@@ -187,7 +184,7 @@ func members(v jsontext.Value) values {
 	return all
 }
 
-// object is one of these members, which are JSON already.
+// object returns an object of members that are JSON already.
 func object(members values) jsontext.Value {
 	data, err := schema.Marshal(members)
 	if err != nil {
@@ -196,7 +193,7 @@ func object(members values) jsontext.Value {
 	return data
 }
 
-// list is one of these items, which are JSON already.
+// list returns an array of items that are JSON already.
 func list(items ...jsontext.Value) jsontext.Value {
 	data, err := schema.Marshal(append([]jsontext.Value{}, items...))
 	if err != nil {
@@ -205,7 +202,7 @@ func list(items ...jsontext.Value) jsontext.Value {
 	return data
 }
 
-// quoted is a text as JSON.
+// quoted returns a text as JSON.
 func quoted(s string) jsontext.Value {
 	data, err := schema.Marshal(s)
 	if err != nil {

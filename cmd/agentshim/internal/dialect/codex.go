@@ -6,24 +6,22 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// newCodex is the Codex CLI as of 0.169.0. It reads answers strictly: one member
-// that it does not know, or one word that it does not want there, and the tool
-// runs as if nobody had said anything.
+// newCodex returns the dialect of the Codex CLI as of 0.169.0. Codex reads answers strictly: it
+// ignores an answer with one unknown member or one unexpected value, and runs the tool.
 func newCodex() claudelike {
 	return claudelike{runtime: "codex", moments: codexMoments(), strict: true}
 }
 
-// codexLongest are 2,500 tokens as Codex counts them. Of longer texts it shows
-// the model how they begin and how they end.
+// codexLongest is 2,500 tokens as Codex counts them. Of longer texts it shows the model the
+// beginning and the end.
 const codexLongest = 10_000
 
 func codexMoments() []Moment {
 	all := []Moment{
-		// An allow by itself is no answer here; where Codex asks a person, it is one.
+		// A bare allow is invalid here. It is valid where Codex asks a person.
 		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite, Inject}, Approve)},
 		{Name: permissionRequest, Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve}, Rewrite)},
-		// A block's reason takes the place of the output, and so does that of a stop:
-		// the run goes on.
+		// The reason of a block or a stop replaces the output, and the run goes on.
 		{Name: "PostToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject, Feedback}, Replace, Stop)},
 		{Name: "UserPromptSubmit", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
 		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject, Stop})},

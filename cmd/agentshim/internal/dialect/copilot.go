@@ -9,10 +9,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// copilot is GitHub's Copilot CLI as of 1.0.102. It has two protocols: a hook
-// whose key is in camelCase gets members in camelCase, without the event's
-// name, and answers flat; one whose key is in PascalCase gets Claude Code's
-// members and answers as that does. There is no id of a call in either.
+// copilot is GitHub's Copilot CLI as of 1.0.102. It has two protocols. A hook with a camelCase key
+// gets members in camelCase, without the event's name, and answers with a flat object. A hook with a
+// PascalCase key gets Claude Code's members and answers in that form. Neither has an id of a call.
 type copilot struct{}
 
 // The forms of the protocol.
@@ -21,11 +20,11 @@ const (
 	pascal = "pascal"
 )
 
-// Moments are Copilot's events by both of their names. preMcpToolCall was asked
-// about before, at preToolUse, and can refuse nothing.
+// Moments returns Copilot's events under both of their names. preMcpToolCall is not judged, because it
+// follows preToolUse and cannot refuse.
 func (copilot) Moments() []Moment {
-	// A person is asked by saying nothing. What the call was rewritten to before
-	// comes here, and another rewrite cannot be run.
+	// An empty answer asks the person. The input is the one that preToolUse rewrote, and cannot be
+	// rewritten again.
 	permission := can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)
 	final := can([]Ability{Retry, Inject})
 	tool := can([]Ability{Deny, Ask, Approve, Rewrite, Inject})
@@ -72,7 +71,7 @@ type copilotPayload struct {
 	History jsontext.Value `json:"transcriptPath"`
 	Agent   jsontext.Value `json:"agentName"`
 
-	AgentID      string         `json:"agentId"` // of a subagent, and its session's
+	AgentID      string         `json:"agentId"` // of a subagent, and of its session
 	AgentType    jsontext.Value `json:"agentType"`
 	Parent       string         `json:"parentAgentId"`
 	PascalID     string         `json:"agent_id"`
@@ -87,7 +86,7 @@ type copilotPayload struct {
 	PascalAgent   jsontext.Value `json:"agent_name"`
 }
 
-// formOf is the form in which a moment is configured.
+// formOf returns the form of the protocol at a moment.
 func formOf(m Moment) string {
 	if m.Name != "" && strings.ToUpper(m.Name[:1]) == m.Name[:1] {
 		return pascal
@@ -95,7 +94,7 @@ func formOf(m Moment) string {
 	return camel
 }
 
-// Decode reads what Copilot sent.
+// Decode reads Copilot's payload.
 func (d copilot) Decode(in Input) (*Call, error) {
 	c, data := begun(in), trimmed(in.Payload)
 	e := &c.Event
@@ -105,7 +104,7 @@ func (d copilot) Decode(in Input) (*Call, error) {
 		"parentAgentId": &c.Parent, "parent_agent_id": &c.Parent})
 	named := first(event, hook)
 	if hook == "permissionRequest" && in.Moment.Name == "PermissionRequest" {
-		named = in.Moment.Name // which keeps the members in camelCase
+		named = in.Moment.Name // permissionRequest has camelCase members in both forms
 	}
 	disagrees := c.settle(d, in, named)
 	c.Form = formOf(c.Moment)
@@ -131,7 +130,7 @@ func (d copilot) Decode(in Input) (*Call, error) {
 	return c, d.fill(c, in, &p)
 }
 
-// fill puts the payload into the fabric's words.
+// fill translates the payload into the fabric's event.
 func (d copilot) fill(c *Call, in Input, p *copilotPayload) error {
 	e := &c.Event
 	c.Subagent, c.Parent = first(p.AgentID, p.PascalID), first(p.Parent, p.PascalParent)
@@ -152,8 +151,8 @@ func (d copilot) fill(c *Call, in Input, p *copilotPayload) error {
 	return nil
 }
 
-// tool reads what the events about one tool call have. Older builds write the
-// arguments as JSON into a string.
+// tool reads the members of the events about one tool call. Older builds write the arguments as JSON
+// in a string.
 func (copilot) tool(c *Call, p *copilotPayload) error {
 	e := &c.Event
 	input := present(p.Args)
@@ -164,7 +163,7 @@ func (copilot) tool(c *Call, p *copilotPayload) error {
 	}
 	input = parsed(input)
 	if s := word(input); s != "" {
-		// Some tools take one text and no object, such as apply_patch.
+		// Some tools, such as apply_patch, take one text instead of an object.
 		input = object(map[string]jsontext.Value{"input": quoted(s)})
 		c.Form += asText
 	}
@@ -180,12 +179,11 @@ func (copilot) tool(c *Call, p *copilotPayload) error {
 	return err
 }
 
-// asText ends the form of a call whose arguments are one text.
+// asText is the suffix of the form of a call whose arguments are one text.
 const asText = "+text"
 
-// copilotHash is the same for all that Copilot tells of one call: it asks for
-// permission under another name of the tool, and leaves out of a command what
-// only describes it.
+// copilotHash returns a key that all events of one call share. When Copilot asks for permission, it
+// uses another name of the tool, and omits the description of a command.
 func copilotHash(c *Call) string {
 	e := &c.Event
 	same := schema.Event{SessionID: e.SessionID + c.Subagent, ToolName: e.ToolName, ToolInput: e.ToolInput}
@@ -202,7 +200,7 @@ func copilotHash(c *Call) string {
 	return callHash(&same)
 }
 
-// Encode says what Copilot obeys. Nothing at all is no opinion.
+// Encode returns an answer that Copilot obeys. An empty answer is no opinion.
 func (d copilot) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	if c.Faulty && refusable(c.Moment) && refuses(v) {
 		return d.everyNo(why(v), texts(v.Injections)), nil
@@ -237,8 +235,7 @@ func (d copilot) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return w.out.say(d, c.Moment)
 }
 
-// Refuse is a deny on stdout with exit code 0: of another code Copilot does not
-// pass on the reason.
+// Refuse returns a deny on stdout with exit code 0. With another code, Copilot drops the reason.
 func (d copilot) Refuse(m Moment, reason string) Answer {
 	reason = spoken(reason)
 	switch {
@@ -256,8 +253,8 @@ func (d copilot) Refuse(m Moment, reason string) Answer {
 	return a
 }
 
-// everyNo is a no in all forms and at all moments at once, for when nobody knows
-// for sure where the hook runs. Members that are not its own each of them leaves alone.
+// everyNo returns a denial in all forms and for all moments at once, for a hook whose moment is
+// uncertain. Each moment ignores the members of the others.
 func (d copilot) everyNo(reason, told string) Answer {
 	flat := parts{"permissionDecision": "deny", "permissionDecisionReason": reason, "behavior": "deny", "message": reason,
 		"decision": "block", "reason": reason}

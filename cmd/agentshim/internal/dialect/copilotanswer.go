@@ -8,19 +8,19 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A copilotWriter writes one answer, of which specific is the part that depends
-// on the event in the PascalCase form.
+// A copilotWriter writes one answer. specific is the part that depends on the event in the PascalCase
+// form.
 type copilotWriter struct {
 	call          *Call
 	v             *schema.Verdict
 	out, specific parts
 }
 
-// pascal reports whether the answer has Claude Code's form. The moment tells: of
-// a call that could not be read nothing else is known.
+// pascal reports whether the answer has Claude Code's form. It uses the moment, the only part of the
+// call that is always known.
 func (w *copilotWriter) pascal() bool { return formOf(w.call.Moment) == pascal }
 
-// decide says a decision about a tool call where the form has it.
+// decide writes a decision about a tool call to the place that the form has for it.
 func (w *copilotWriter) decide(decision, reason string) {
 	into := w.out
 	if w.pascal() {
@@ -32,8 +32,8 @@ func (w *copilotWriter) decide(decision, reason string) {
 	}
 }
 
-// context tells the model something. Of the PascalCase events only PreToolUse
-// reads it where Claude Code does.
+// context adds a text for the model. Of the PascalCase events, only PreToolUse reads it at Claude
+// Code's place.
 func (w *copilotWriter) context(told string) {
 	switch {
 	case told == "":
@@ -44,7 +44,7 @@ func (w *copilotWriter) context(told string) {
 	}
 }
 
-// before is the answer about a tool call.
+// before writes the answer about a tool call.
 func (w *copilotWriter) before() {
 	v := w.v
 	switch {
@@ -61,8 +61,8 @@ func (w *copilotWriter) before() {
 	w.context(texts(v.Injections))
 }
 
-// rewrite says the arguments in the words of both forms where a release may
-// read either; members that it does not know it leaves alone.
+// rewrite writes the arguments in both forms, because releases differ in which of them they read.
+// Copilot ignores the other one.
 func (w *copilotWriter) rewrite(args jsontext.Value) {
 	w.out["modifiedArgs"] = args
 	if w.pascal() {
@@ -70,7 +70,7 @@ func (w *copilotWriter) rewrite(args jsontext.Value) {
 	}
 }
 
-// arguments are those of the rewritten call, as one text where it was one.
+// arguments returns the arguments of the rewritten call, as one text if the original was one.
 func (w *copilotWriter) arguments() jsontext.Value {
 	var o map[string]jsontext.Value
 	if !strings.HasSuffix(w.call.Form, asText) || schema.Unmarshal(w.v.UpdatedInput, &o) != nil || len(o) != 1 || o["input"].Kind() != '"' {
@@ -79,7 +79,7 @@ func (w *copilotWriter) arguments() jsontext.Value {
 	return o["input"]
 }
 
-// permission is the answer in a person's place; without one the person decides.
+// permission writes the answer in place of a person. Without an answer the person decides.
 func (w *copilotWriter) permission() {
 	v := w.v
 	changed := v.UpdatedInput != nil && !covers(v.UpdatedInput, w.call.Event.ToolInput)
@@ -97,7 +97,7 @@ func (w *copilotWriter) permission() {
 	}
 }
 
-// after is the answer about a call that was made.
+// after writes the answer about a call that has run.
 func (w *copilotWriter) after() {
 	v := w.v
 	replacement := ""
@@ -106,7 +106,7 @@ func (w *copilotWriter) after() {
 	}
 	switch {
 	case refuses(v):
-		// Its reason is all that the model sees.
+		// The model sees only the reason of a block.
 		w.out["decision"], w.out["reason"] = "block", together(why(v), replacement, texts(v.Injections))
 		return
 	case replacement != "":
@@ -115,8 +115,8 @@ func (w *copilotWriter) after() {
 	w.context(texts(v.Injections))
 }
 
-// covers reports whether an object has all members of another one, with the same
-// values: who asks for permission shows a part of the call.
+// covers reports whether an object has all members of another one, with equal values. The
+// permission request shows only a part of the call.
 func covers(whole, part jsontext.Value) bool {
 	var all, some map[string]jsontext.Value
 	if schema.Unmarshal(whole, &all) != nil || schema.Unmarshal(part, &some) != nil || len(some) == 0 {

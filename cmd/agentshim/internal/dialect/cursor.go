@@ -11,24 +11,23 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// cursor is Cursor 3.9 and its agent CLI, by what is documented. Its answers are
-// flat, and never empty: of a hook that must not fail, no answer is a failure.
-// Beside the general events of a tool call it has some for single kinds of
-// tools, which come for the same call; who hooks both asks once, since both have the
-// same key.
+// cursor is Cursor 3.9 and its agent CLI, as documented. Its answers are flat, and never empty:
+// for a hook with failClosed, an empty answer is a failure. Besides the general events of a tool
+// call, Cursor has events for single kinds of tools, which it sends for the same call. Both have the
+// same key, so the fabric judges the call once if hooks use both.
 type cursor struct{}
 
-// Moments are Cursor's events. It asks a person when it wants to, whatever a
-// hook says, and runs a rewritten call at preToolUse only.
+// Moments returns Cursor's events. Cursor alone decides when to ask a person, and obeys a rewrite only at
+// preToolUse.
 func (cursor) Moments() []Moment {
-	// What was rewritten at preToolUse comes here, and cannot be rewritten again.
+	// The input is the one that preToolUse rewrote, and cannot be rewritten again.
 	gate := can([]Ability{Deny}, Rewrite)
 	return withTimeout(60*time.Second, append([]Moment{
 		{Name: "preToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite}, Inject)},
 		{Name: "beforeShellExecution", Event: schema.PreToolUse, Can: gate},
 		{Name: "beforeMCPExecution", Event: schema.PreToolUse, Can: gate},
 		{Name: "beforeReadFile", Event: schema.PreToolUse, Can: gate},
-		// Of MCP tools the output is replaced, of others it cannot be.
+		// Cursor replaces the output of MCP tools only.
 		{Name: "postToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject}, Feedback, Replace)},
 		{Name: "postToolUseFailure", Event: schema.ToolError},
 		{Name: "afterShellExecution", Event: schema.PostToolUse},
@@ -42,11 +41,10 @@ func (cursor) Moments() []Moment {
 	}, unasked("subagentStart", "preCompact", "afterAgentResponse", "afterAgentThought", "beforeTabFileRead", "afterTabFileEdit", "workspaceOpen")...))
 }
 
-// cursorTurns is Cursor's loop_limit where nobody set another one.
+// cursorTurns is Cursor's default loop_limit.
 const cursorTurns = 5
 
-// cursorPayload is what Cursor sends. Members of which nothing depends are read
-// whatever their type is.
+// cursorPayload is what Cursor sends. Members that decide nothing may have any type.
 type cursorPayload struct {
 	Session      string         `json:"session_id"`
 	Conversation string         `json:"conversation_id"`
@@ -74,7 +72,7 @@ type cursorPayload struct {
 	SubagentType jsontext.Value `json:"subagent_type"`
 }
 
-// Decode reads what Cursor sent.
+// Decode reads Cursor's payload.
 func (d cursor) Decode(in Input) (*Call, error) {
 	c, data := begun(in), trimmed(in.Payload)
 	e := &c.Event
@@ -89,7 +87,7 @@ func (d cursor) Decode(in Input) (*Call, error) {
 		e.ToolName = granularTool(generic, e.ToolName)
 	}
 	if e.ToolName == "Write" && c.Moment.Name == "preToolUse" {
-		c.unable(Rewrite) // accepted, and not run
+		c.unable(Rewrite) // Cursor accepts the rewrite, and does not run it
 	}
 	var p cursorPayload
 	if err := readObject(c, "Cursor", data, &p); err != nil {
@@ -104,7 +102,7 @@ func (d cursor) Decode(in Input) (*Call, error) {
 	return c, d.fill(c, in, &p)
 }
 
-// granularTool is the name under which the general events have a tool.
+// granularTool returns the name that a tool has in the general events.
 func granularTool(of, name string) string {
 	switch of {
 	case "ShellExecution":
@@ -119,7 +117,7 @@ func granularTool(of, name string) string {
 	return name
 }
 
-// fill puts the payload into the fabric's words.
+// fill translates the payload into the fabric's event.
 func (d cursor) fill(c *Call, in Input, p *cursorPayload) error {
 	e := &c.Event
 	e.SessionID, e.HistoryRef = first(p.Session, p.Conversation), word(p.History)
@@ -144,8 +142,8 @@ func (d cursor) fill(c *Call, in Input, p *cursorPayload) error {
 	return nil
 }
 
-// tool reads what the events about one tool call have, of a single kind of tools
-// as the general ones have it.
+// tool reads the members of the events about one tool call. It converts an event for a single kind
+// of tools to the form of the general events.
 func (d cursor) tool(c *Call, p *cursorPayload) error {
 	e := &c.Event
 	name, input, output := p.Tool, parsed(p.Input), present(p.ToolOutput)
@@ -181,7 +179,7 @@ func (d cursor) tool(c *Call, p *cursorPayload) error {
 	return err
 }
 
-// unable says that this call, unlike others of its moment, cannot do something.
+// unable removes an ability from this call, which other calls of its moment have.
 func (c *Call) unable(a Ability) {
 	c.Moment.Can = maps.Clone(c.Moment.Can)
 	delete(c.Moment.Can, a)
@@ -194,8 +192,8 @@ func first2(a, b jsontext.Value) jsontext.Value {
 	return b
 }
 
-// keyed gives a call its keys. The events of a single kind of tools have no id,
-// so that of those tools the general ones do not count theirs either.
+// keyed sets the keys of a call. The events for a single kind of tools have no id, so keyed ignores
+// the id of the general events for those tools, too.
 func (cursor) keyed(c *Call, p *cursorPayload) {
 	c.keyed(c.phase())
 	e := &c.Event
@@ -207,7 +205,7 @@ func (cursor) keyed(c *Call, p *cursorPayload) {
 	case e.ToolName == "Read":
 		only = "file_path"
 	case e.ToolName == "Write" && e.HookType != schema.PreToolUse:
-		only = "file_path" // what came of an edit: nothing can be refused any more
+		only = "file_path" // the result of an edit, which a hook cannot refuse any more
 	case e.ToolKind != schema.KindMCP:
 		return
 	}
@@ -226,7 +224,7 @@ func (cursor) keyed(c *Call, p *cursorPayload) {
 	}
 }
 
-// Encode is one flat object. Nothing but that is no opinion here.
+// Encode returns one flat object. An empty object is no opinion.
 func (d cursor) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	if c.Faulty && refusable(c.Moment) && refuses(v) {
 		return d.Refuse(c.Moment, why(v)), nil
@@ -257,7 +255,7 @@ func (d cursor) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return out.say(d, c.Moment)
 }
 
-// before is the answer about a tool call. The model sees what is for the user.
+// before writes the answer about a tool call. The model sees user_message, too.
 func (cursor) before(c *Call, v *schema.Verdict, out parts) {
 	out["permission"] = "allow"
 	switch {
@@ -271,7 +269,7 @@ func (cursor) before(c *Call, v *schema.Verdict, out parts) {
 	}
 }
 
-// after is the answer about a call that was made.
+// after writes the answer about a call that has run.
 func (cursor) after(c *Call, v *schema.Verdict, out parts) {
 	if c.Moment.Can[Inject] != Native {
 		return
@@ -287,7 +285,7 @@ func (cursor) after(c *Call, v *schema.Verdict, out parts) {
 	}
 }
 
-// Refuse is exit code 2 with the reason on stdout, which Cursor shows.
+// Refuse returns exit code 2 with the reason on stdout, which Cursor shows.
 func (cursor) Refuse(m Moment, reason string) Answer {
 	reason = spoken(reason)
 	if !refusable(m) {

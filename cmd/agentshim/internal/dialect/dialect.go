@@ -21,33 +21,32 @@ import (
 
 // A Dialect is one runtime's hook protocol.
 type Dialect interface {
-	// Moments are the runtime's events, those that nobody is asked about included.
+	// Moments returns the runtime's events, including those that the fabric does not judge.
 	Moments() []Moment
-	// Decode reads what the runtime sent. After an error the call holds what could
-	// be seen all the same; it is never nil.
+	// Decode reads the runtime's payload. After an error the call holds the readable part of it; it
+	// is never nil.
 	Decode(in Input) (*Call, error)
-	// Encode is the answer to c that the runtime obeys. v holds only what the
-	// moment can express: see [Express]. Of a call that could not be read, only
-	// Moment and Event.HookType may be there.
+	// Encode returns the answer to c that the runtime obeys. v holds only what the moment can
+	// express: see [Express]. If the payload was unreadable, only Moment and Event.HookType are
+	// certain to be set.
 	Encode(c *Call, v *schema.Verdict) (Answer, error)
-	// Refuse is the last resort of a shim that cannot trust itself: a no that the
-	// runtime understands at any of its events that can be refused. The reason is
-	// never empty.
+	// Refuse is the last resort after a fault in the shim. It returns a denial that the runtime
+	// understands at each event that can be refused. The reason is never empty.
 	Refuse(m Moment, reason string) Answer
 }
 
-// An Input is what a runtime gives to a hook.
+// An Input is the input of a hook.
 type Input struct {
-	// Moment is the event that the command line or the URL names; the zero Moment:
-	// the payload must.
+	// Moment is the event that the command line or the URL names; the zero Moment: the payload must
+	// name it.
 	Moment Moment
-	// Payload is what came on stdin, or as a body.
+	// Payload is the content of stdin or of the HTTP body.
 	Payload []byte
-	// Env looks up one of [Environment]; nil: there is none.
+	// Env looks up one of [Environment]; nil: no variable is set.
 	Env func(name string) string
 }
 
-// The variables in which a runtime passes on its position in a trace.
+// The variables in which a runtime passes its trace context.
 const (
 	TraceParent = "TRACEPARENT"
 	TraceState  = "TRACESTATE"
@@ -65,66 +64,65 @@ func Environment() []string {
 
 // A Moment is one event of a runtime, under its own name.
 type Moment struct {
-	// Name is what the runtime calls it, such as BeforeTool.
+	// Name is the runtime's own name for it, such as BeforeTool.
 	Name string
-	// Event is what it is to the fabric; empty: nobody is asked, and the answer is
+	// Event is the fabric's event for it; empty: the fabric does not judge it, and the answer is
 	// no opinion.
 	Event schema.EventType
-	// Can says what an answer can express; what is not in it is Impossible.
+	// Can lists the abilities of an answer. An ability that is missing is Impossible.
 	Can map[Ability]How
-	// Timeout is how long the runtime waits if nobody told it otherwise; 0: as long
-	// as it takes.
+	// Timeout is the runtime's default timeout for the hook; 0: it waits without a limit.
 	Timeout time.Duration
-	// Endless: the runtime keeps the agent going at the end of its turn as often as it is told to.
+	// Endless: the runtime keeps the agent going at the end of its turn as often as a hook asks for it.
 	Endless bool
-	// Turns is how often in a row it does so at most; 0: there is no bound, or an agent's own loop counts.
+	// Turns is the limit on how often in a row it does so; 0: there is no limit, or an agent's own loop counts.
 	Turns int
-	// Unmarked: its payloads do not say that the end of the turn was put off before.
+	// Unmarked: the payload does not show that a hook has already put off the end of the turn.
 	Unmarked bool
-	// Longest is the longest text, in bytes, that the runtime passes on whole; 0: any.
+	// Longest is the length, in bytes, of the longest text that the runtime passes on whole; 0: no limit.
 	Longest int
 }
 
 // mostTurns is how often in a row most runtimes keep an agent going.
 const mostTurns = 8
 
-// An Ability is something that a verdict may ask a runtime for.
+// An Ability is an effect that a verdict may need from a runtime.
 type Ability string
 
 // The abilities.
 const (
-	// Deny: a tool call or a prompt is refused.
+	// Deny: an answer refuses a tool call or a prompt.
 	Deny Ability = "deny"
 	// Ask: a person decides.
 	Ask Ability = "ask"
 	// Approve: an allow also skips the runtime's own prompt.
 	Approve Ability = "approve"
-	// Rewrite: the tool's input is replaced.
+	// Rewrite: an answer replaces the tool's input.
 	Rewrite Ability = "rewrite"
-	// Inject: the model is told something.
+	// Inject: the model gets a text.
 	Inject Ability = "inject"
-	// Replace: the tool's output, or the agent's message, is replaced.
+	// Replace: an answer replaces the tool's output, or the agent's message.
 	Replace Ability = "replace"
-	// Feedback: after a tool call, the model is told what was wrong with it.
+	// Feedback: after a tool call, the model learns what was wrong with it.
 	Feedback Ability = "feedback"
 	// Stop: the run ends.
 	Stop Ability = "stop"
-	// Retry: the agent goes on instead of ending its turn.
+	// Retry: the agent continues instead of ending its turn.
 	Retry Ability = "retry"
-	// Restart: the agent's turn begins anew. No runtime's hook can do that.
+	// Restart: the agent's turn starts again. No runtime's hook can do that.
 	Restart Ability = "restart"
-	// Effects: the conversation and the flags are changed as hooks say. No runtime's hook can do that.
+	// Effects: hooks change the conversation and the flags. No runtime's hook can do that.
 	Effects Ability = "effects"
 )
 
-// How says how a runtime comes by an ability.
+// How says how a runtime supports an ability.
 type How int
 
-// The ways. The zero How is Impossible: who asks for it is told so, and nothing
-// is dropped silently.
+// The ways. The zero How is Impossible. [Express] reports a use of an impossible ability, and drops
+// nothing silently.
 const (
 	Impossible How = iota
-	// Emulated: by other means, here or in the shim, with nearly the same effect.
+	// Emulated: the dialect or the shim has nearly the same effect by other means.
 	Emulated
 	// Native: the runtime's protocol has it.
 	Native
@@ -134,42 +132,42 @@ func (h How) String() string { return [...]string{"impossible", "emulated", "nat
 
 // A Call is one event as a runtime sent it.
 type Call struct {
-	// Moment is which of the runtime's events it is.
+	// Moment is the runtime's event.
 	Moment Moment
-	// Event is the same in the fabric's words, without agent and event id. Its
-	// HookType is always that of Moment, also if nothing else could be read.
+	// Event is the call in the fabric's form, without agent and event id. Its HookType is always that
+	// of Moment, also if nothing else is readable.
 	Event schema.Event
-	// Payload is what the runtime sent, where it is JSON.
+	// Payload is the runtime's payload, if it is JSON.
 	Payload jsontext.Value
 	// Key is the same for all deliveries of one tool call at one phase: the runtime's id of
 	// the call, or a hash of session, tool and input; empty: every delivery is a call of its own.
 	Key string
-	// ByID: Key is made of an id that is never used again.
+	// ByID: Key is made of an id that the runtime never uses again.
 	ByID bool
-	// Pair is the same before and after one tool call, for what must wait for the
-	// moment after; empty: it cannot be told.
+	// Pair is the same before and after one tool call. It identifies the texts that wait for the
+	// moment after the call; empty: there is no such identifier.
 	Pair string
-	// Subagent is the runtime's id of the subagent whose event it is; empty: the
-	// agent's own. What waits for the agent is not for its subagents.
+	// Subagent is the runtime's id of the event's subagent; empty: the event is the agent's own. Items
+	// that wait for the agent are not for its subagents.
 	Subagent string
-	// Parent is the session that the subagent was started in, where the runtime gives it a
-	// session of its own; empty: its events have the parent's. Event.SessionID is the parent's.
+	// Parent is the session that started the subagent, if the runtime gives the subagent a session of
+	// its own; empty: its events have the parent's. Event.SessionID is the parent's.
 	Parent string
-	// Faulty: the payload could not be read, or is not what it should be.
+	// Faulty: the payload is unreadable or invalid.
 	Faulty bool
-	// Form tells forms of one runtime's protocol apart; only its dialect knows them.
+	// Form distinguishes the forms of one runtime's protocol. Only its dialect uses it.
 	Form string
 }
 
-// An Answer is what a hook's process leaves behind. Over HTTP, Stdout is the body.
+// An Answer is the output of a hook's process. Over HTTP, Stdout is the body.
 type Answer struct {
 	Stdout []byte
 	Stderr string
 	Exit   int
 }
 
-// dialects make all runtimes' ones; add yours here. One is made at every call, and
-// only that one.
+// dialects returns the constructors of all dialects; add yours here. A call runs only the one that
+// it needs.
 func dialects() map[string]func() Dialect {
 	return map[string]func() Dialect{
 		"agy":      func() Dialect { return agy{} },
@@ -187,7 +185,7 @@ func dialects() map[string]func() Dialect {
 // Names lists the runtimes.
 func Names() []string { return slices.Sorted(maps.Keys(dialects())) }
 
-// For is the dialect of a runtime.
+// For returns the dialect of a runtime.
 func For(runtime string) (Dialect, error) {
 	if made, ok := dialects()[runtime]; ok {
 		return made(), nil
@@ -195,8 +193,7 @@ func For(runtime string) (Dialect, error) {
 	return nil, fmt.Errorf("unknown runtime %q; write --runtime %s", runtime, strings.Join(Names(), " or "))
 }
 
-// Find is the moment that a command line names: as the runtime calls it, or as
-// the fabric does.
+// Find returns the moment that a command line names, by the runtime's name or by the fabric's.
 func Find(d Dialect, name string) (Moment, error) {
 	moments := d.Moments()
 	for _, m := range moments {
@@ -214,7 +211,7 @@ func Find(d Dialect, name string) (Moment, error) {
 	return Moment{}, fmt.Errorf("unknown event %q; write one of %s", name, strings.Join(names, ", "))
 }
 
-// At is the first moment of a runtime that is the event t to the fabric.
+// At returns the first moment of a runtime for the event t.
 func At(d Dialect, t schema.EventType) (Moment, bool) {
 	if t == "" {
 		return Moment{}, false

@@ -8,14 +8,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// appended is what injections that come of effects have for their hook: a verdict
-// does not say whose an effect is.
+// appended is the hook name of injections that come from effects. A verdict does not name the hook of
+// an effect.
 const appended = "append_message"
 
-// effects does what hooks ask of the agent's state as far as its runtime lets
-// anybody: a message to append is told like an injection, before those, and flags
-// stay in the verdict for the shim to keep. What a conversation has already nobody
-// can take out of it.
+// effects converts effects, as far as the runtime allows. A message to append becomes an injection
+// before the others. Flags stay in the verdict, and the shim stores them. No runtime lets a hook
+// remove messages.
 func (x *expressing) effects() {
 	if x.can(Effects) || len(x.v.Effects) == 0 {
 		return
@@ -50,8 +49,7 @@ func (x *expressing) effects() {
 	x.append(told)
 }
 
-// append tells messages to append now, or else at a later moment. The end of a
-// turn is not put off for them.
+// append injects messages now, or else at a later moment. They do not put off the end of a turn.
 func (x *expressing) append(told []schema.Injection) {
 	ends := x.moment.Event == schema.BeforeFinalResponse && x.v.Decision != schema.Retry
 	if len(told) == 0 {
@@ -64,7 +62,7 @@ func (x *expressing) append(told []schema.Injection) {
 	x.later = append(told, x.later...)
 }
 
-// asInjection is a message to append as what can be told to a runtime.
+// asInjection returns a message to append as an injection.
 func asInjection(m *schema.AppendMessage) schema.Injection {
 	in := schema.Injection{Content: m.Content, Strategy: schema.ToolResult, Hook: appended}
 	if m.Role == schema.RoleUser {
@@ -73,8 +71,8 @@ func asInjection(m *schema.AppendMessage) schema.Injection {
 	return in
 }
 
-// Flags are those that a verdict which was expressed still asks to be set; null
-// takes one away. Who cannot keep them has to say so.
+// Flags returns the flags that an expressed verdict sets; null removes one. A shim that cannot store
+// them must report that.
 func Flags(said *schema.Verdict) map[string]jsontext.Value {
 	flags := map[string]jsontext.Value{}
 	for _, raw := range said.Effects {

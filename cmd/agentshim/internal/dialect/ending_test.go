@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What waited for an agent at the end of its turn is one continuation, in every
-// runtime that has one: why it goes on, and each text once, in order.
+// Items that waited for an agent at the end of its turn form one continuation, in each runtime that has one: the
+// reason, and each text once, in order.
 func TestWhatWaitedIsOneContinuation(t *testing.T) {
 	some := false
 	for _, name := range dialect.Names() {

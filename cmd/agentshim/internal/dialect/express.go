@@ -9,12 +9,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Express turns a verdict into one that the moment can say, so that what its
-// protocol does not know is done by other means or reported, and never
-// dropped silently: an ask that nobody could be asked becomes a deny, a stop before a
-// tool a deny with the stop's value, and so on. Lost are sentences about what
-// cannot be said at all. Later are injections that are to be told at the
-// moment after the tool call instead.
+// Express turns a verdict into one that the moment supports. It emulates or reports each part that
+// the protocol lacks, and drops nothing silently. For example, an ask becomes a deny if the runtime
+// cannot ask a person, and a stop before a tool becomes a deny with the stop's value. Lost are
+// sentences about the impossible parts. Later are injections for the moment after the tool call.
 func Express(m Moment, v *schema.Verdict) (said *schema.Verdict, later []schema.Injection, lost []string) {
 	out := *v
 	x := expressing{moment: m, v: &out}
@@ -24,7 +22,7 @@ func Express(m Moment, v *schema.Verdict) (said *schema.Verdict, later []schema.
 	x.rewrites()
 	x.restart()
 	x.injections()
-	x.effects() // told before what hooks inject
+	x.effects() // before the injections of hooks
 	return x.v, x.later, x.lost
 }
 
@@ -41,8 +39,8 @@ func (x *expressing) lose(what string) {
 	x.lost = append(x.lost, what+" is not possible in this runtime at "+x.moment.Name)
 }
 
-// stopped makes of a stop after a tool call, or at the end of a query, what it means to a
-// runtime: another output or response. It ends the chain of hooks, and not the run.
+// stopped converts a stop after a tool call, or at the end of a query, to another output or response.
+// Such a stop ends the chain of hooks, but not the run.
 func (x *expressing) stopped() {
 	v, r := x.v, x.moment.Event.Rewrites()
 	if v.Value == nil || x.can(Effects) || r != schema.RewriteOutput && r != schema.RewriteResponse {
@@ -56,7 +54,7 @@ func (x *expressing) stopped() {
 	}
 }
 
-// refusing is the decision by which the moment refuses; None: it cannot.
+// refusing returns the decision that refuses at the moment; None: the moment cannot refuse.
 func (x *expressing) refusing() schema.Decision {
 	if x.moment.Can[Deny] == Impossible {
 		return schema.None
@@ -67,8 +65,7 @@ func (x *expressing) refusing() schema.Decision {
 func (x *expressing) decision() {
 	v := x.v
 	if t := v.Terminate; t != nil && !x.can(Stop) {
-		// The run cannot be ended from here. Where the call can be refused it is, as
-		// at every call after it.
+		// The moment cannot end the run. It refuses the call if it can, and so does each later one.
 		if b := x.refusing(); b != schema.None && !x.moment.Event.Terminal(v.Decision) {
 			v.Decision, v.Reason = b, first(t.Reason, "this run must end now; make no more tool calls")
 		} else if b == schema.None {
@@ -105,8 +102,8 @@ func (x *expressing) decision() {
 	}
 }
 
-// message says that the agent's own message stays, where no other can be put in
-// its place, and that no runtime makes the calls of another one.
+// message reports that the moment cannot replace the agent's message, or that the runtime does not
+// make the tool calls of a message from a hook.
 func (x *expressing) message() {
 	r := x.moment.Event.Rewrites()
 	stopped := x.v.Decision == schema.Stop && x.moment.Event.StopValue() == schema.MessageValue
@@ -119,7 +116,7 @@ func (x *expressing) message() {
 	}
 }
 
-// insteadOf tells the model of an output that could not be replaced.
+// insteadOf returns the text that informs the model of an output that the runtime cannot replace.
 func insteadOf(output []byte) string {
 	return "A hook replaces the output above with this one:\n" + Text(output)
 }
@@ -129,7 +126,7 @@ func (x *expressing) rewrites() {
 	if v.UpdatedInput != nil && x.moment.Can[Rewrite] == Impossible {
 		v.UpdatedInput = nil
 		if b := x.refusing(); b != schema.None && !x.moment.Event.Terminal(v.Decision) {
-			// What a policy changed must not run unchanged.
+			// A call that a policy rewrites must not run unchanged.
 			v.Decision = schema.Deny
 			v.Reason = "a hook rewrites this call, but this runtime cannot run a rewritten call; make the call in a form that the policy accepts unchanged"
 		} else if b == schema.None {
@@ -140,11 +137,11 @@ func (x *expressing) rewrites() {
 		v.Injections = append(slices.Clip(v.Injections),
 			schema.Injection{Content: insteadOf(v.UpdatedOutput), Strategy: schema.ToolResult})
 		v.UpdatedOutput = nil
-		x.lose("hiding the tool's own output") // the new one is told beside it
+		x.lose("hiding the tool's own output") // an injection holds the new output
 	}
 }
 
-// restart tells what a new turn would have begun with where none can be begun.
+// restart converts a restart to an injection if the runtime cannot restart a turn.
 func (x *expressing) restart() {
 	if r := x.v.Restart; r != nil && !x.can(Restart) {
 		text := first(r.Content, r.Reason)
@@ -165,7 +162,7 @@ func (x *expressing) injections() {
 	x.v.Injections = nil
 }
 
-// Text is a JSON value as a model reads it: a string as it is, else the JSON.
+// Text returns a JSON value as a model reads it: a string without quotes, else the JSON.
 func Text(v []byte) string {
 	var s string
 	if len(v) > 0 && v[0] == '"' && schema.Unmarshal(v, &s) == nil {
@@ -174,7 +171,7 @@ func Text(v []byte) string {
 	return string(v)
 }
 
-// messageText is the text of a message as it stands in a verdict.
+// messageText returns the text of a message in a verdict.
 func messageText(v jsontext.Value) string {
 	if m, err := schema.ReadMessage(v); err == nil && (m.Content != "" || len(m.ToolCalls) > 0) {
 		return m.Content

@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What can be refused is refused, whatever else the verdict says and whatever
-// the moment cannot do, and nothing vanishes without a word.
+// Express keeps each denial that the moment supports, independently of the rest of the verdict, and
+// reports each part that it drops.
 func TestExpressLosesNothing(t *testing.T) {
 	hows := []How{Impossible, Emulated, Native}
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,16 +9,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// gemini is Gemini CLI as of 0.61.0. It has words of its own: what is said in
-// Claude Code's is ignored, and the tool runs. It never is asked to ask a
-// person, since a run without one hangs.
+// gemini is Gemini CLI as of 0.61.0. It has a protocol of its own. It ignores an answer in Claude
+// Code's form, and runs the tool. The dialect never lets it ask a person, because a run without a
+// person would hang.
 type gemini struct{}
 
-// Moments are Gemini CLI's events.
+// Moments returns Gemini CLI's events.
 func (gemini) Moments() []Moment {
 	return withTimeout(60*time.Second, append([]Moment{
 		{Name: "BeforeTool", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite, Stop}, Approve, Inject)},
-		// An output can only be replaced by an error that says the new one.
+		// Only an error with the new text can replace an output.
 		{Name: "AfterTool", Event: schema.PostToolUse, Can: can([]Ability{Inject, Feedback, Stop}, Replace)},
 		{Name: "BeforeAgent", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
 		{Name: "AfterAgent", Event: schema.BeforeFinalResponse, Endless: true, Can: can([]Ability{Retry, Stop, Inject})},
@@ -29,8 +29,7 @@ func (gemini) Moments() []Moment {
 	}, unasked("BeforeToolSelection", "PreCompress", "Notification")...))
 }
 
-// geminiPayload is what Gemini CLI sends. Members of which nothing depends are
-// read whatever their type is.
+// geminiPayload is what Gemini CLI sends. Members that decide nothing may have any type.
 type geminiPayload struct {
 	Session  string         `json:"session_id"`
 	Cwd      string         `json:"cwd"`
@@ -48,7 +47,7 @@ type geminiPayload struct {
 	Active   jsontext.Value `json:"stop_hook_active"`
 }
 
-// Decode reads what Gemini CLI sent.
+// Decode reads Gemini CLI's payload.
 func (d gemini) Decode(in Input) (*Call, error) {
 	c, data := begun(in), trimmed(in.Payload)
 	e := &c.Event
@@ -74,7 +73,7 @@ func (d gemini) Decode(in Input) (*Call, error) {
 	return c, d.fill(c, &p)
 }
 
-// fill puts the payload into the fabric's words.
+// fill translates the payload into the fabric's event.
 func (d gemini) fill(c *Call, p *geminiPayload) error {
 	e := &c.Event
 	switch e.HookType {
@@ -100,8 +99,8 @@ func (d gemini) fill(c *Call, p *geminiPayload) error {
 	return nil
 }
 
-// tool reads what the events about one tool call have. A command that fails is
-// no error here: that is only told in words.
+// tool reads the members of the events about one tool call. A command that fails is no error here,
+// because only the text of its output shows the failure.
 func (gemini) tool(c *Call, p *geminiPayload) error {
 	e := &c.Event
 	var result struct {
@@ -121,14 +120,14 @@ func (gemini) tool(c *Call, p *geminiPayload) error {
 		Tool string `json:"tool_name"`
 	}
 	if p.MCP.Kind() == '{' && schema.Unmarshal(p.MCP, &server) == nil {
-		// The name alone does not say where the server's name ends.
+		// The tool's name alone does not show where the server's name ends.
 		e.ToolKind, e.ToolArgs = schema.KindMCP, schema.MCPFacts(server.Name, server.Tool)
 	}
 	c.keyed(c.phase())
 	return err
 }
 
-// errorText is an error as a text: its message, if it is an object with one.
+// errorText returns an error as a text: its message, if it is an object with one.
 func errorText(v jsontext.Value) string {
 	var o struct {
 		Message string `json:"message"`
@@ -139,7 +138,7 @@ func errorText(v jsontext.Value) string {
 	return Text(v)
 }
 
-// Encode says what Gemini CLI obeys. Nothing at all is no opinion.
+// Encode returns an answer that Gemini CLI obeys. An empty answer is no opinion.
 func (d gemini) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	if c.Faulty && refusable(c.Moment) && refuses(v) {
 		return d.Refuse(c.Moment, why(v)), nil
@@ -161,7 +160,7 @@ func (d gemini) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 		if ends(v) {
 			out.end(c.Moment.Event, v)
 		} else if next := GoesOn(c, v); next != "" {
-			out.deny(next) // it is the next prompt
+			out.deny(next) // the reason becomes the next prompt
 		}
 	case schema.BeforeLLMCall, schema.AfterLLMCall:
 		d.model(c, v, out, specific)
@@ -176,7 +175,7 @@ func (d gemini) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return out.say(d, c.Moment)
 }
 
-// deny refuses, with a reason that is not empty: one without is none.
+// deny refuses, with a reason that must not be empty: Gemini CLI ignores an empty reason.
 func (o parts) deny(reason string) { o["decision"], o["reason"] = "deny", reason }
 
 // end ends the run.
@@ -184,7 +183,7 @@ func (o parts) end(t schema.EventType, v *schema.Verdict) {
 	o["continue"], o["stopReason"] = false, whyEnds(t, v)
 }
 
-// before is the answer about a tool call.
+// before writes the answer about a tool call.
 func (gemini) before(v *schema.Verdict, out, specific parts) {
 	switch {
 	case ends(v):
@@ -201,8 +200,8 @@ func (gemini) before(v *schema.Verdict, out, specific parts) {
 	}
 }
 
-// after is the answer about a call that was made. A deny puts its reason in the
-// output's place, so that all that is to be read stands there.
+// after writes the answer about a call that has run. A deny replaces the output by its reason, so
+// the reason contains all texts for the model.
 func (gemini) after(v *schema.Verdict, out, specific parts) {
 	told := texts(v.Injections)
 	replacement := ""
@@ -219,10 +218,9 @@ func (gemini) after(v *schema.Verdict, out, specific parts) {
 	}
 }
 
-// model is the answer about a call of the model. A message in the place of the
-// model's own is one that it never said; before the call it counts beside a deny
-// only. After the call a deny does not keep the tools from running that the message
-// calls: the run is ended.
+// model writes the answer about a call of the model. A hook's message replaces the model's own.
+// Before the call, the message counts only with a deny. After the call, a deny does not prevent the
+// tool calls of the message, so model ends the run instead.
 func (gemini) model(c *Call, v *schema.Verdict, out, specific parts) {
 	before := c.Moment.Event == schema.BeforeLLMCall
 	switch {
@@ -238,9 +236,9 @@ func (gemini) model(c *Call, v *schema.Verdict, out, specific parts) {
 	}
 }
 
-// Refuse is exit code 2 with the reason on stderr. At the end of a turn that
-// would be the next prompt, for ever if the shim stays broken, and after a call of
-// the model it holds up nothing, so that the run is ended there.
+// Refuse returns exit code 2 with the reason on stderr. At the end of a turn, the reason would
+// become the next prompt, without an end if the shim stays broken. After a call of the model, code 2
+// has no effect. At both, Refuse ends the run.
 func (d gemini) Refuse(m Moment, reason string) Answer {
 	reason = spoken(reason)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// geminiMessage is a model's message in Gemini CLI's words.
+// geminiMessage is a model's message in Gemini CLI's form.
 type geminiMessage struct {
 	Candidates []geminiCandidate `json:"candidates"`
 }
@@ -19,8 +19,8 @@ type geminiCandidate struct {
 	Index   int            `json:"index"`
 }
 
-// answered reads the model's message. The event comes once for every piece of a
-// stream; only the last piece, which says why it is the last one, is asked about.
+// answered reads the model's message. Gemini CLI sends the event for each chunk of a stream. The
+// fabric judges only the last one, which has a finish reason.
 func (gemini) answered(c *Call, answer jsontext.Value) {
 	var said struct {
 		Text       string `json:"text"`
@@ -30,7 +30,7 @@ func (gemini) answered(c *Call, answer jsontext.Value) {
 		} `json:"candidates"`
 	}
 	if answer.Kind() != '{' || schema.Unmarshal(answer, &said) != nil {
-		return // nobody knows which piece it is: it is asked about
+		return // an unreadable chunk may be the last one, so the fabric judges it
 	}
 	last := false
 	for _, one := range said.Candidates {
@@ -53,8 +53,8 @@ func (gemini) answered(c *Call, answer jsontext.Value) {
 	}
 }
 
-// geminiContent is a content of Gemini's as a message: its parts are texts, which
-// Gemini CLI gives to hooks as strings, and calls of tools.
+// geminiContent converts Gemini's content to a message. Its parts are tool calls and texts, which
+// Gemini CLI passes to hooks as strings.
 func geminiContent(content jsontext.Value) schema.Message {
 	m := schema.Message{Role: schema.RoleAssistant, Native: present(content)}
 	var said struct {
@@ -88,8 +88,8 @@ func geminiContent(content jsontext.Value) schema.Message {
 	return m
 }
 
-// synthetic is a message as Gemini CLI would have got it from the model. It reads
-// texts only.
+// synthetic returns a message in the form of a response of the model. Gemini CLI reads only texts
+// from it.
 func synthetic(message jsontext.Value) any {
 	content, _ := schema.Marshal(map[string]any{"role": "model", "parts": []string{first(messageText(message), "(no text)")}})
 	return geminiMessage{Candidates: []geminiCandidate{{Content: content, Finish: "STOP"}}}

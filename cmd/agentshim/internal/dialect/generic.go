@@ -8,11 +8,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// generic is the fabric's own form, for agent loops and scripts of users: the
-// canonical event in, one verdict object out, exit code 0.
+// generic is the fabric's own form, for users' agent loops and scripts. The input is a canonical event, and the
+// output one verdict object with exit code 0.
 type generic struct{}
 
-// Moments are the fabric's events, at which everything can be said.
+// Moments returns the fabric's events, which support all abilities.
 func (generic) Moments() []Moment {
 	everything := map[Ability]How{Deny: Native, Ask: Native, Approve: Native, Rewrite: Native,
 		Inject: Native, Replace: Native, Feedback: Native, Stop: Native, Retry: Native, Restart: Native, Effects: Native}
@@ -60,8 +60,8 @@ func (g generic) Decode(in Input) (*Call, error) {
 	return c, nil
 }
 
-// factsOf is what an event says of its tool, or what its tool's name does: a
-// policy about shells is meant for those of people's own loops, too.
+// factsOf returns the facts that an event states about its tool, or else those that follow from the
+// tool's name. A policy about shells therefore also applies to the shells of users' own loops.
 func factsOf(e *schema.Event) (kind string, args jsontext.Value) {
 	if e.ToolKind != "" || e.ToolArgs != nil || e.ToolName == "" {
 		return e.ToolKind, e.ToolArgs
@@ -74,11 +74,10 @@ func factsOf(e *schema.Event) (kind string, args jsontext.Value) {
 	return "", nil
 }
 
-// Encode is the verdict itself. The exit code tells whoever wrote the event
-// that it was faulty.
+// Encode returns the verdict itself. Exit code 1 tells the client that its event was faulty.
 func (generic) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	said := *v
-	said.Fabric, said.Acked = "", nil // between the shim and the fabric
+	said.Fabric, said.Acked = "", nil // only the shim needs them
 	if said.Decision == schema.None {
 		said.Decision = schema.Continue
 	}
@@ -93,7 +92,7 @@ func (generic) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return a, nil
 }
 
-// Refuse is a verdict that does; nobody knows what an event without a name is.
+// Refuse returns a verdict that refuses. It denies an event without a name, whose kind is unknown.
 func (g generic) Refuse(m Moment, reason string) Answer {
 	reason = spoken(reason)
 	v := schema.Verdict{Decision: m.Event.Blocking(), Reason: reason, HookErrors: []string{reason}}

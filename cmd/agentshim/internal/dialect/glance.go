@@ -11,15 +11,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// trimmed is a payload without the mark that some Windows programs put before
-// UTF-8, and without space around it.
+// trimmed returns a payload without surrounding space and without the byte order mark that some
+// Windows programs write.
 func trimmed(payload []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(payload), []byte("\xef\xbb\xbf")))
 }
 
-// glance is what can be seen of a payload that cannot be read, or not whole:
-// into is filled from the strings of the outermost object that stand before the
-// fault. Of two of one name the first counts.
+// glance reads the strings of the outermost object into the given variables, up to the first syntax
+// error. It serves payloads that are not fully readable. The first of several members with the same
+// name counts.
 func glance(data []byte, into map[string]*string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
@@ -42,14 +42,13 @@ func glance(data []byte, into map[string]*string) {
 	}
 }
 
-// The phases of a tool call, as keys name them.
+// The phases of a tool call in its keys.
 const (
 	before = "pre"
 	after  = "post"
 )
 
-// keyed gives a tool call its keys: by the runtime's id of the call if there is
-// one, else by what it is.
+// keyed sets the keys of a tool call: from the runtime's id of the call, or else from its contents.
 func (c *Call) keyed(phase string) {
 	if id := c.Event.ToolUseID; id != "" {
 		c.Key, c.ByID, c.Pair = phase+"/"+id, true, id
@@ -61,9 +60,8 @@ func (c *Call) keyed(phase string) {
 	c.Key = phase + "/" + c.Pair
 }
 
-// callHash is the same for all deliveries of a call that has no id. Numbers
-// count as they are written: two that are one to a computer with 64 bits may be
-// two to the tool.
+// callHash returns the same value for all deliveries of a call without an id. It compares numbers as
+// they are written, because numbers that are equal as a float64 may differ for the tool.
 func callHash(e *schema.Event) string {
 	input := e.ToolInput.Clone()
 	if input.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)) != nil {

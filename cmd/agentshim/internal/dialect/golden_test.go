@@ -21,17 +21,16 @@ import (
 
 var update = flag.Bool("update", false, "write what dialects read and answer into the recorded exchanges")
 
-// An exchange is one file below testdata/<runtime>: what a runtime sent, what
-// it is to the fabric, and what the answer to each verdict is. Its name begins
-// with the runtime's name of the moment: PreToolUse.Bash.txtar. A new one needs
-// only the comment and the payload; `go test -update` writes the rest.
+// An exchange is one file below testdata/<runtime>: the runtime's payload, the fabric's event for it, and the
+// answer to each verdict. The file's name begins with the runtime's name of the moment:
+// PreToolUse.Bash.txtar. A new file needs only the comment and the payload; `go test -update` writes the rest.
 type exchange struct {
 	runtime, path string
 	moment        dialect.Moment
 	archive       *txtar.Archive
 }
 
-// exchanges reads all recorded exchanges.
+// exchanges returns all recorded exchanges.
 func exchanges(t testing.TB) []*exchange {
 	t.Helper()
 	var all []*exchange
@@ -80,7 +79,7 @@ func runtimeOf(t testing.TB, name string) dialect.Dialect {
 
 func (x *exchange) name() string { return strings.TrimPrefix(x.path, "testdata/") }
 
-// section is a part of the file, and whether it is there.
+// section returns a part of the file, and whether it exists.
 func (x *exchange) section(name string) (string, bool) {
 	for _, f := range x.archive.Files {
 		if f.Name == name {
@@ -100,8 +99,8 @@ func (x *exchange) set(name, data string) {
 	x.archive.Files = append(x.archive.Files, txtar.File{Name: name, Data: []byte(data)})
 }
 
-// input is what the hook was given: the section payload.json, and the
-// variables of the section env, one NAME=value in a line.
+// input returns the hook's input: the section payload.json, and the variables of the section env, one NAME=value in
+// a line.
 func (x *exchange) input(t testing.TB) dialect.Input {
 	t.Helper()
 	payload, ok := x.section("payload.json")
@@ -117,8 +116,7 @@ func (x *exchange) input(t testing.TB) dialect.Input {
 	return dialect.Input{Moment: x.moment, Payload: []byte(payload), Env: func(name string) string { return env[name] }}
 }
 
-// Each recorded payload is read as its file says, and each verdict about it is
-// answered with the bytes that stand there.
+// Each recorded payload decodes as its file says, and the answer to each verdict has the bytes in the file.
 func TestExchangesAreAsRecorded(t *testing.T) {
 	for _, x := range exchanges(t) {
 		t.Run(x.name(), func(t *testing.T) {
@@ -144,7 +142,7 @@ func TestExchangesAreAsRecorded(t *testing.T) {
 	}
 }
 
-// check compares a section, or writes it anew.
+// check compares a section, or with -update writes it.
 func (x *exchange) check(t *testing.T, name, got string) {
 	t.Helper()
 	if *update {
@@ -160,7 +158,7 @@ func (x *exchange) check(t *testing.T, name, got string) {
 	}
 }
 
-// told is what a dialect read, the event as indented JSON.
+// told returns what a dialect read, with the event as indented JSON.
 func told(t *testing.T, c *dialect.Call, err error) string {
 	t.Helper()
 	data, mErr := schema.Marshal(&c.Event)
@@ -189,7 +187,7 @@ func told(t *testing.T, c *dialect.Call, err error) string {
 	return b.String() + string(v) + "\n"
 }
 
-// answered is the answer to one verdict, with what Express did to it before.
+// answered returns the answer to one verdict, and how Express changed the verdict.
 func answered(t *testing.T, d dialect.Dialect, c *dialect.Call, n named) string {
 	t.Helper()
 	said, later, lost := dialect.Express(c.Moment, &n.verdict)
@@ -210,7 +208,7 @@ func answered(t *testing.T, d dialect.Dialect, c *dialect.Call, n named) string 
 	return text
 }
 
-// bytesOf shows an answer.
+// bytesOf formats an answer.
 func bytesOf(a dialect.Answer) string {
 	var b strings.Builder
 	if a.Exit != 0 {

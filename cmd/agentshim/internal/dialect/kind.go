@@ -6,10 +6,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// normalise says of what kind a runtime's tool is, and what a policy for all
-// runtimes needs to know of the call: see [schema.ToolFacts]. What the payload
-// knows better than the tool's name, such as the server of an MCP tool, its
-// dialect puts over that.
+// normalise returns the kind of a runtime's tool and the facts that policies for all runtimes need:
+// see [schema.ToolFacts]. A dialect overrides facts that its payload states more exactly, such as the
+// server of an MCP tool.
 func normalise(runtime, tool string, input jsontext.Value) (kind string, args jsontext.Value) {
 	return schema.ToolFacts(runtime, tool, input)
 }

@@ -2,5 +2,5 @@
 
 package dialect_test
 
-// raceDetector makes everything about ten times as slow.
+// raceDetector reports whether the race detector is on, which makes everything about ten times as slow.
 const raceDetector = false

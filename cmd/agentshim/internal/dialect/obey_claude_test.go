@@ -11,24 +11,23 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// claudeReads is Claude Code 2.1.332, and Copilot CLI 1.0.102 where that runs
-// the hooks of Claude's settings.
+// claudeReads models Claude Code 2.1.332, and Copilot CLI 1.0.102 with hooks of Claude's settings.
 func claudeReads(c *dialect.Call, a dialect.Answer) outcome {
 	if c.Form == "copilot" {
 		return copilotReadsClaude(c, a)
 	}
 	all := loosely(a.Stdout)
 	if a.Exit == 2 {
-		return claudeBlocked(c, a.Stderr) // whatever stdout says
+		return claudeBlocked(c, a.Stderr) // stdout does not count
 	}
 	if name, given := at(all, "hookSpecificOutput").(map[string]any); given && name["hookEventName"] != c.Moment.Name {
 		return outcome{} // no verdict, with a warning
 	}
 	o := outcome{context: textAt(all, "hookSpecificOutput.additionalContext")}
 	switch c.Moment.Name {
-	case "PostToolUseFailure", "SessionStart", "SessionEnd": // there, nothing comes of it
+	case "PostToolUseFailure", "SessionStart", "SessionEnd": // it has no effect at this event
 	default:
-		o.ends = all["continue"] == false // and the tool runs, if nothing else is against it
+		o.ends = all["continue"] == false // the tool runs, unless something else prevents it
 	}
 	switch c.Moment.Name {
 	case "PreToolUse":
@@ -52,8 +51,7 @@ func claudeReads(c *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// loosely reads stdout as Claude Code does: what does not begin like an object,
-// and what is broken, is a plain text.
+// loosely reads stdout as Claude Code does: output that is not an object, or a broken one, is plain text.
 func loosely(stdout []byte) map[string]any {
 	if !bytes.HasPrefix(bytes.TrimSpace(stdout), []byte("{")) {
 		return nil
@@ -61,7 +59,7 @@ func loosely(stdout []byte) map[string]any {
 	return members(stdout)
 }
 
-// claudeBlocked is exit code 2.
+// claudeBlocked returns the outcome of exit code 2.
 func claudeBlocked(c *dialect.Call, stderr string) outcome {
 	switch c.Moment.Event {
 	case schema.PreToolUse, schema.UserPromptSubmit:
@@ -84,7 +82,7 @@ func claudePermits(o *outcome, all map[string]any) {
 	case "allow":
 		o.approved = true
 	default:
-		*o = outcome{} // a bad word is no verdict
+		*o = outcome{} // an unknown word is no verdict
 		return
 	}
 	if !o.refused {
@@ -92,7 +90,7 @@ func claudePermits(o *outcome, all map[string]any) {
 	}
 }
 
-// permitted reads the answer in a person's place.
+// permitted reads the answer in place of a person.
 func permitted(all map[string]any, o outcome) outcome {
 	switch at(all, "hookSpecificOutput.decision.behavior") {
 	case "allow":
@@ -104,8 +102,8 @@ func permitted(all map[string]any, o outcome) outcome {
 	return o
 }
 
-// ofShape reports whether an output has the tool's own shape: what the tool
-// said has all of its members, of the same kind.
+// ofShape reports whether an output has the shape of the tool's own output: all of its members, of the
+// same kind.
 func ofShape(e *schema.Event, output string) bool {
 	var was, is any
 	if json.Unmarshal(e.ToolOutput, &was) != nil || json.Unmarshal([]byte(output), &is) != nil {
@@ -135,8 +133,8 @@ func likeIn(was, is any) bool {
 	return ok
 }
 
-// copilotReadsClaude is Copilot with a hook of Claude's settings. But before a
-// tool, it looks for what the model is to be told where its own hooks say it.
+// copilotReadsClaude is Copilot with a hook of Claude's settings. Before a tool, it reads the context
+// at the place that its own hooks use.
 func copilotReadsClaude(c *dialect.Call, a dialect.Answer) outcome {
 	all := members(a.Stdout)
 	o := outcome{context: textAt(all, "additionalContext")}
@@ -167,7 +165,7 @@ func copilotReadsClaude(c *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// qwenReads is Qwen Code 0.24.4.
+// qwenReads models Qwen Code 0.24.4.
 func qwenReads(c *dialect.Call, a dialect.Answer) outcome {
 	if a.Exit == 2 && strings.TrimSpace(a.Stderr) != "" {
 		return claudeBlocked(c, a.Stderr)
@@ -181,14 +179,14 @@ func qwenReads(c *dialect.Call, a dialect.Answer) outcome {
 	switch c.Moment.Name {
 	case "PreToolUse":
 		claudePermits(&o, all)
-		o.input = "" // documented, and does nothing
+		o.input = "" // documented, but without effect
 		o.refused = o.refused || all["continue"] == false
 	case "PermissionRequest":
 		return permitted(all, o)
 	case "PostToolUse":
 		o.context = textAt(all, "hookSpecificOutput.additionalContext")
 		if all["continue"] == false {
-			o = outcome{output: textAt(all, "stopReason")} // and nothing else, and the run goes on
+			o = outcome{output: textAt(all, "stopReason")} // no other member counts, and the run continues
 		}
 	case "PostToolUseFailure", "SessionStart":
 		o.context = textAt(all, "hookSpecificOutput.additionalContext")
@@ -197,13 +195,13 @@ func qwenReads(c *dialect.Call, a dialect.Answer) outcome {
 		o.context = textAt(all, "hookSpecificOutput.additionalContext")
 	case "Stop", "SubagentStop":
 		if blocks || all["continue"] == false {
-			o.goesOn = textAt(all, "stopReason") + textAt(all, "reason") // to end is to go on
+			o.goesOn = textAt(all, "stopReason") + textAt(all, "reason") // a stop makes the agent continue
 		}
 	}
 	return o
 }
 
-// The models know what was seen in the released clients.
+// The models match observations of the released clients.
 func TestModelsKnowWhatWasSeen(t *testing.T) {
 	deny := func(more string) string {
 		return `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"R"` + more + `}}`

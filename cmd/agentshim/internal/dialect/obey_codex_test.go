@@ -16,11 +16,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// codexReads is Codex CLI 0.169.0.
+// codexReads models Codex CLI 0.169.0.
 func codexReads(c *dialect.Call, a dialect.Answer) outcome {
 	if a.Exit == 2 && strings.TrimSpace(a.Stderr) != "" {
 		o := claudeBlocked(c, a.Stderr)
-		o.output, o.context = o.context, "" // after a tool, stderr is what the model sees
+		o.output, o.context = o.context, "" // after a tool, the model sees stderr
 		return o
 	}
 	if a.Exit != 0 || codexRefusesAnswer(c.Moment.Name, a.Stdout) != nil {
@@ -44,7 +44,7 @@ func codexReads(c *dialect.Call, a dialect.Answer) outcome {
 		}
 	case "PostToolUse":
 		if all["continue"] == false {
-			o.output = textAt(all, "stopReason") // and the run goes on
+			o.output = textAt(all, "stopReason") // the run continues
 		}
 		if blocks {
 			o.output = reason
@@ -63,8 +63,7 @@ func codexReads(c *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// codexPermits reads the answer about a tool call. What is not as it must be
-// makes all of it count nothing.
+// codexPermits reads the answer about a tool call. One invalid member invalidates the whole answer.
 func codexPermits(c *dialect.Call, all map[string]any) outcome {
 	o := outcome{context: textAt(all, "hookSpecificOutput.additionalContext")}
 	input, rewritten := at(all, "hookSpecificOutput.updatedInput").(map[string]any)
@@ -94,8 +93,8 @@ func codexPermits(c *dialect.Call, all map[string]any) outcome {
 	return o
 }
 
-// codexRefusesAnswer holds an answer to the strict schema of its event; nothing
-// at all is an answer, and where there is no schema nobody reads any.
+// codexRefusesAnswer checks an answer against the strict schema of its event. An empty answer is
+// valid. At an event without a schema, Codex reads no answer.
 func codexRefusesAnswer(moment string, stdout []byte) error {
 	if strings.TrimSpace(string(stdout)) == "" {
 		return nil
@@ -115,7 +114,7 @@ func codexRefusesAnswer(moment string, stdout []byte) error {
 	return resolved.Validate(answer)
 }
 
-// codexSchemas reads the schemas, once, by the name of their file.
+// codexSchemas returns the schemas by the name of their file. It reads them once.
 var codexSchemas = sync.OnceValues(func() (map[string]*jsonschema.Resolved, error) {
 	all := map[string]*jsonschema.Resolved{}
 	paths, err := filepath.Glob(filepath.Join("testdata", "codex-schemas", "*.json"))
@@ -138,7 +137,7 @@ var codexSchemas = sync.OnceValues(func() (map[string]*jsonschema.Resolved, erro
 	return all, nil
 })
 
-// dashed is an event's name as the schemas' files have it: pre-tool-use.
+// dashed returns an event's name as it is in the names of the schema files: pre-tool-use.
 func dashed(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -150,7 +149,7 @@ func dashed(name string) string {
 	return b.String()
 }
 
-// Each answer that Codex gets is one that its own schemas take.
+// Each answer to Codex is valid by Codex's own schemas.
 func TestCodexTakesEveryAnswer(t *testing.T) {
 	d := runtimeOf(t, "codex")
 	answers := 0

@@ -10,13 +10,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// geminiReads is Gemini CLI 0.61.0.
+// geminiReads models Gemini CLI 0.61.0.
 func geminiReads(c *dialect.Call, a dialect.Answer) outcome {
 	all := loosely(a.Stdout)
 	said := strings.TrimSpace(string(a.Stdout) + a.Stderr)
 	denies, reason := all["decision"] == "deny" || all["decision"] == "block", textAt(all, "reason")
 	if all == nil && a.Exit >= 2 && said != "" {
-		denies, reason = true, said // also of a program that is not there
+		denies, reason = true, said // also if the program is missing
 	}
 	specific, _ := all["hookSpecificOutput"].(map[string]any)
 	if specific["hookEventName"] != c.Moment.Name {
@@ -26,11 +26,11 @@ func geminiReads(c *dialect.Call, a dialect.Answer) outcome {
 	context := textAt(specific, "additionalContext")
 	switch c.Moment.Name {
 	case "BeforeTool":
-		// An ask without a person hangs; what is injected is not delivered.
+		// An ask without a person hangs, and an injection is not delivered.
 		o.refused = denies || o.ends
 		o.asked = all["decision"] == "ask"
 		if !o.refused {
-			o.input = jsonAt(specific, "tool_input") // which replaces all of it
+			o.input = jsonAt(specific, "tool_input") // the reason replaces the whole output
 		}
 	case "AfterTool":
 		if o.context = context; denies {
@@ -44,7 +44,7 @@ func geminiReads(c *dialect.Call, a dialect.Answer) outcome {
 		}
 	case "BeforeModel", "AfterModel":
 		before := c.Moment.Name == "BeforeModel"
-		o.ends = o.ends || denies && before // after it, its calls are made all the same
+		o.ends = o.ends || denies && before // after the call, a deny does not prevent the message's tool calls
 		if o.output = geminiMessage(specific); before && !denies {
 			o.output = "" // the model is called
 		}
@@ -54,7 +54,7 @@ func geminiReads(c *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// geminiMessage is the message in the place of the model's.
+// geminiMessage returns the message in place of the model's.
 func geminiMessage(specific map[string]any) string {
 	list, _ := at(specific, "llm_response.candidates").([]any)
 	if len(list) == 0 {
@@ -67,7 +67,7 @@ func geminiMessage(specific map[string]any) string {
 	return jsonAt(first, "content.parts")
 }
 
-// copilotReads is Copilot CLI 1.0.102. A member of the other form counts nothing.
+// copilotReads models Copilot CLI 1.0.102. It ignores members of the other form.
 func copilotReads(c *dialect.Call, a dialect.Answer) outcome {
 	all := loosely(a.Stdout)
 	pascal := c.Moment.Name != strings.ToLower(c.Moment.Name[:1])+c.Moment.Name[1:]
@@ -110,8 +110,8 @@ func copilotReads(c *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// cursorReads is Cursor as it is documented, with hooks that must not fail. No
-// answer is a failure there, and so is what is no JSON.
+// cursorReads models Cursor as documented, with failClosed hooks. An empty answer is a failure then, and so is
+// one that is not JSON.
 func cursorReads(c *dialect.Call, a dialect.Answer) outcome {
 	all := members(a.Stdout)
 	var o outcome
@@ -137,7 +137,7 @@ func cursorReads(c *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// opencodeReads is our plugin in OpenCode 1.18.33.
+// opencodeReads models agentshim's plugin in OpenCode 1.18.33.
 func opencodeReads(c *dialect.Call, a dialect.Answer) outcome {
 	all := members(a.Stdout)
 	works := a.Exit == 0 && all["decision"] == "allow"
@@ -157,14 +157,14 @@ func opencodeReads(c *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// agyReads is the Antigravity CLI as others have seen it.
+// agyReads models the Antigravity CLI as third parties observed it.
 func agyReads(c *dialect.Call, a dialect.Answer) outcome {
 	all := members(a.Stdout)
 	var o outcome
 	switch c.Moment.Name {
 	case "PreToolUse":
 		o.asked = a.Exit == 0 && (all["decision"] == "ask" || all["decision"] == "force_ask")
-		o.refused = !o.asked && (a.Exit != 0 || all["decision"] != "allow") // {} and nothing, too
+		o.refused = !o.asked && (a.Exit != 0 || all["decision"] != "allow") // {} and an empty answer, too
 	case "PreInvocation":
 		steps, _ := all["injectSteps"].([]any)
 		for _, step := range steps {
@@ -179,8 +179,7 @@ func agyReads(c *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// The models know what was seen in the released clients, and what others say of
-// those that could not be run.
+// The models match observations of the released clients, or third-party reports about clients that could not be run.
 func TestModelsOfTheOthersKnowWhatWasSeen(t *testing.T) {
 	const runs, refused = false, true
 	said := func(s string) dialect.Answer { return dialect.Answer{Stdout: []byte(s)} }
@@ -229,8 +228,7 @@ func TestModelsOfTheOthersKnowWhatWasSeen(t *testing.T) {
 	}
 }
 
-// An answer of ours is one JSON object or nothing, and nothing only where that
-// is no opinion.
+// Each answer is one JSON object or empty. It is empty only where that means no opinion.
 func TestAnswersOfTheOthersAreWhole(t *testing.T) {
 	for _, name := range []string{"agy", "copilot", "cursor", "gemini", "opencode"} {
 		d := runtimeOf(t, name)

@@ -10,29 +10,29 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An outcome is what a runtime does with an answer.
+// An outcome is the effect of an answer in a runtime.
 type outcome struct {
-	// refused: the tool call is not made, or the prompt does not reach the model.
+	// refused: the tool call does not run, or the prompt does not reach the model.
 	refused bool
-	// asked: a person decides. approved: nobody is asked any more.
+	// asked: a person decides. approved: the call runs without a prompt.
 	asked, approved bool
-	// input is what the tool is called with instead; empty: as it was.
+	// input is the changed input of the tool; empty: it is unchanged.
 	input string
 	// output is what the model sees instead of the tool's output.
 	output string
-	// context is what the model is told beside it.
+	// context is what the model sees beside it.
 	context string
-	// goesOn is what the agent goes on with instead of ending its turn.
+	// goesOn is the text with which the agent continues instead of ending its turn.
 	goesOn string
 	// ends: the run ends.
 	ends bool
 }
 
-// A reader is a model of what one runtime, at the moment of a call, does with an
-// answer, as it was seen in the released client.
+// A reader models the effect of an answer in one runtime, at the moment of a call, as observed in the released
+// client.
 type reader func(c *dialect.Call, a dialect.Answer) outcome
 
-// readers are the models; add yours here.
+// readers returns the models; add yours here.
 func readers() map[string]reader {
 	return map[string]reader{
 		"agy":      agyReads,
@@ -47,7 +47,7 @@ func readers() map[string]reader {
 	}
 }
 
-// obeys is what a runtime does with an answer.
+// obeys returns the effect of an answer in a runtime.
 func obeys(runtime string, c *dialect.Call, a dialect.Answer) outcome {
 	return readers()[runtime](c, a)
 }
@@ -60,7 +60,7 @@ func TestEveryRuntimeHasAModel(t *testing.T) {
 	}
 }
 
-// members are those of a JSON object, read as loosely as runtimes do; nil: it is none.
+// members returns the members of a JSON object, read as loosely as runtimes do; nil: data is no object.
 func members(data []byte) map[string]any {
 	var all map[string]any
 	if json.Unmarshal(data, &all) != nil {
@@ -69,7 +69,7 @@ func members(data []byte) map[string]any {
 	return all
 }
 
-// at is the member of nested objects at a path such as "a.b"; nil: there is none.
+// at returns the member of nested objects at a path such as "a.b"; nil: it does not exist.
 func at(all map[string]any, path string) any {
 	var v any = all
 	for name := range strings.SplitSeq(path, ".") {
@@ -82,13 +82,13 @@ func at(all map[string]any, path string) any {
 	return v
 }
 
-// textAt is a string at a path, or empty.
+// textAt returns the string at a path, or "".
 func textAt(all map[string]any, path string) string {
 	s, _ := at(all, path).(string)
 	return s
 }
 
-// jsonAt is what stands at a path, as JSON, or empty.
+// jsonAt returns the value at a path as JSON, or "".
 func jsonAt(all map[string]any, path string) string {
 	v := at(all, path)
 	if v == nil {
@@ -111,12 +111,12 @@ func genericReads(_ *dialect.Call, a dialect.Answer) outcome {
 	case schema.Retry:
 		o.goesOn = textAt(all, "reason") + jsonAt(all, "injections")
 	default:
-		o.refused = true // what is no verdict, too
+		o.refused = true // an invalid verdict, too
 	}
 	auto, _ := at(all, "auto_approve").(bool)
 	o.approved = auto && textAt(all, "decision") == string(schema.Allow)
 	o.input, o.output, o.context = jsonAt(all, "updated_input"), jsonAt(all, "updated_output"), jsonAt(all, "injections")+jsonAt(all, "restart")
-	o.refused = o.refused || at(all, "terminate") != nil // a loop that ends makes no call any more
+	o.refused = o.refused || at(all, "terminate") != nil // a loop that has ended makes no more calls
 	o.ends = at(all, "terminate") != nil || slices.Contains([]string{"stop", "fail"}, textAt(all, "decision"))
 	if !o.refused {
 		o.context += textAt(all, "reason")
@@ -127,11 +127,11 @@ func genericReads(_ *dialect.Call, a dialect.Answer) outcome {
 	return o
 }
 
-// Every verdict about every recorded call is obeyed as it is meant.
+// Each verdict about each recorded call has the intended effect.
 func TestEveryVerdictIsObeyed(t *testing.T) {
 	for _, x := range exchanges(t) {
 		if readers()[x.runtime] == nil {
-			continue // said by the test above
+			continue // the test above reports it
 		}
 		d := runtimeOf(t, x.runtime)
 		c, err := d.Decode(x.input(t))
@@ -153,7 +153,7 @@ func TestEveryVerdictIsObeyed(t *testing.T) {
 	}
 }
 
-// meant compares what a verdict means with what came of it.
+// meant compares the intended effect of a verdict with the outcome.
 type meant struct {
 	t     *testing.T
 	c     *dialect.Call
@@ -176,7 +176,7 @@ func (m meant) check() {
 	case schema.BeforeFinalResponse:
 		m.end()
 	}
-	if m.v.Decision != schema.Retry { // its texts are in the text to go on with
+	if m.v.Decision != schema.Retry { // the reason to continue contains its texts
 		m.told()
 	}
 	m.over()
@@ -186,7 +186,7 @@ func (m meant) ends() bool {
 	return m.v.Terminate != nil || m.v.Decision == schema.Stop || m.v.Decision == schema.Fail
 }
 
-// refusal checks that what must be refused is, and nothing else.
+// refusal checks that the runtime refuses what it must refuse, and nothing else.
 func (m meant) refusal(must bool) {
 	if m.can(dialect.Deny) == dialect.Impossible {
 		if must && m.lost == "" {
@@ -205,7 +205,7 @@ func (m meant) tool() {
 	must := v.Decision == schema.Deny || m.ends() || v.Decision == schema.Ask && !asks ||
 		v.UpdatedInput != nil && m.can(dialect.Rewrite) == dialect.Impossible
 	if v.UpdatedInput != nil && m.can(dialect.Rewrite) == dialect.Emulated {
-		// Refused, or rewritten: what a policy changed never runs unchanged.
+		// Refused or rewritten: a call that a policy rewrites never runs unchanged.
 		if !m.o.refused && m.o.input == "" {
 			m.t.Error("a rewritten call runs unchanged")
 		}
@@ -215,7 +215,7 @@ func (m meant) tool() {
 	if must {
 		return
 	}
-	byItself := strings.EqualFold(m.c.Moment.Name, "PermissionRequest") && m.o == outcome{} // the runtime is about to ask anyway
+	byItself := strings.EqualFold(m.c.Moment.Name, "PermissionRequest") && m.o == outcome{} // the runtime asks a person anyway
 	if m.o.asked != asks && (!asks || !byItself) {
 		m.t.Errorf("a person is asked: %t, and must be: %t", m.o.asked, asks)
 	}
@@ -260,7 +260,7 @@ func (m meant) end() {
 	}
 }
 
-// told checks that each injection is told, now or later, or said to be lost.
+// told checks that the runtime gets each injection, now or later, or that Express reports it as lost.
 func (m meant) told() {
 	texts := contents(m.v.Injections)
 	if m.v.Restart != nil {
@@ -271,7 +271,7 @@ func (m meant) told() {
 	for _, text := range texts {
 		i := strings.Index(told, text)
 		switch {
-		case m.c.Event.Labels["stop_hook_active"] != "" && m.v.Restart == nil: // hooks said it before
+		case m.c.Event.Labels["stop_hook_active"] != "" && m.v.Restart == nil: // the agent got it before
 		case i < 0 && !slices.Contains(contents(m.later), text) && m.lost == "":
 			m.t.Errorf("%q is lost without a word", text)
 		case i >= 0 && i < last:
@@ -281,10 +281,10 @@ func (m meant) told() {
 	}
 }
 
-// over checks that the run ends if it is to, and only then.
+// over checks that the run ends if it must, and only then.
 func (m meant) over() {
 	if m.c.Faulty && m.o.refused || m.v.Value != nil && m.o.output != "" {
-		return // it is enough to refuse what nobody can read; with a message of its own the turn is over anyway
+		return // a denial is enough for an unreadable payload; with a message of its own the turn is over anyway
 	}
 	must := m.ends() && m.can(dialect.Stop) == dialect.Native
 	if m.o.ends != must {
@@ -302,7 +302,7 @@ func contents(all []schema.Injection) (texts []string) {
 	return texts
 }
 
-// A no that a policy said is never read as a yes, whatever state the call is in.
+// A runtime never reads a denial as an allow, in any state of the call.
 func TestADenyIsNeverReadAsAnAllow(t *testing.T) {
 	for _, name := range dialect.Names() {
 		d := runtimeOf(t, name)
@@ -331,8 +331,7 @@ func TestADenyIsNeverReadAsAnAllow(t *testing.T) {
 	}
 }
 
-// The last resort of a shim that does not even know the event is a no to a tool
-// call in every runtime.
+// The last resort of a shim that does not know the event is a denial of a tool call in each runtime.
 func TestTheLastResortIsARefusalWithoutAnEvent(t *testing.T) {
 	for _, name := range dialect.Names() {
 		d := runtimeOf(t, name)
@@ -344,7 +343,7 @@ func TestTheLastResortIsARefusalWithoutAnEvent(t *testing.T) {
 	}
 }
 
-// What is no JSON in a verdict becomes no yes either.
+// Invalid JSON in a verdict does not become an allow either.
 func TestARewriteThatIsNoJSONIsRefused(t *testing.T) {
 	for _, name := range []string{"claude", "codex"} {
 		d := runtimeOf(t, name)

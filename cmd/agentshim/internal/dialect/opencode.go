@@ -6,8 +6,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// opencode is OpenCode 1.18, which runs no hooks as programs: a plugin in its
-// process asks. What the plugin sends and obeys is ours, and this is it.
+// opencode is OpenCode 1.18, which runs no hooks as programs. agentshim's plugin in OpenCode's process asks instead.
+// This comment is the contract between the plugin and this dialect.
 //
 // The plugin sends one JSON object:
 //
@@ -15,11 +15,11 @@ import (
 //	 "tool": "bash", "callID": "call_…", "args": {"command": "ls"}}
 //
 //	hook       one of Moments; the plugin always sends it, and it must agree with --event
-//	sessionID  the session; absent only where OpenCode tells none
-//	directory  what the plugin was made with: the working directory
+//	sessionID  the session; absent only if OpenCode passes none
+//	directory  the working directory with which OpenCode created the plugin
 //	version    OpenCode's version, if the plugin knows it
-//	parentID   the session that the user has, if this one is a subagent's, or a subagent's subagent's
-//	agent      at chat.message: the agent's name, if OpenCode tells it
+//	parentID   the user's session, if this one belongs to a subagent at any depth
+//	agent      at chat.message: the agent's name, if OpenCode passes it
 //	tool, callID, args
 //	           at tool.execute.*: input.tool, input.callID, and output.args before, input.args after
 //	output     at tool.execute.after: the whole output object, {title, output, metadata} or {content: […]} of an MCP tool
@@ -29,27 +29,25 @@ import (
 //
 //	{"decision": "allow"}                       no opinion
 //	{"decision": "deny", "reason": "…"}         tool.execute.before, chat.message: throw new Error(reason); elsewhere nothing
-//	{"decision": "allow", "args": {…}}          tool.execute.before: these are all the arguments; take away what
-//	                                            output.args has beside them
-//	{"decision": "allow", "output": …}          tool.execute.after: the tool's output instead of its own: an object has the
-//	                                            members of output that change, a string replaces output.output, or the
-//	                                            text of the content
-//	{"decision": "allow", "append": "…"}        tool.execute.after: goes after the output's text, behind an empty line;
-//	                                            chat.message: goes after the text of the last text part
+//	{"decision": "allow", "args": {…}}          tool.execute.before: these are all the arguments; remove all others from
+//	                                            output.args
+//	{"decision": "allow", "output": …}          tool.execute.after: replaces the tool's output: an object has the members
+//	                                            of output that change, a string replaces output.output, or the text
+//	                                            of the content
+//	{"decision": "allow", "append": "…"}        tool.execute.after: follows the output's text after an empty line;
+//	                                            chat.message: follows the text of the last text part
 //
-// Anything else (no answer, an exit code other than 0, no JSON object, another
-// decision) is a failure of the shim, and the plugin throws at
-// tool.execute.before and chat.message, because a shim that works always
-// answers: whether an unreachable fabric is a deny was decided by it already.
-// OpenCode waits as long as a plugin takes, so that the plugin needs a deadline of its
-// own, longer than the shim's.
+// Anything else (no answer, an exit code other than 0, no JSON object, another decision) is a failure of the shim.
+// The plugin then throws at tool.execute.before and chat.message. A working shim always answers, and has already
+// decided whether an unreachable fabric means a deny. OpenCode waits for a plugin without a limit, so the plugin
+// needs a deadline of its own, longer than the shim's.
 type opencode struct{}
 
-// Moments are the hooks of a plugin, and those of the bus's events that the
-// plugin passes on; OpenCode does not wait for the answer to an event.
+// Moments returns the hooks of a plugin, and the bus events that the plugin passes on. OpenCode does not wait for the
+// answer to an event.
 func (opencode) Moments() []Moment {
 	return append([]Moment{
-		// The error that the plugin throws is what the model sees as the tool's result.
+		// The model sees the error that the plugin throws as the tool's result.
 		{Name: "tool.execute.before", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite}, Inject)},
 		{Name: "tool.execute.after", Event: schema.PostToolUse, Can: can([]Ability{Inject, Replace}, Feedback)},
 		{Name: "chat.message", Event: schema.UserPromptSubmit, Can: can([]Ability{Inject}, Deny)},
@@ -73,7 +71,7 @@ type opencodePayload struct {
 	Prompt    *string        `json:"prompt"`
 }
 
-// Decode reads what the plugin sent.
+// Decode reads the plugin's payload.
 func (d opencode) Decode(in Input) (*Call, error) {
 	c, data := begun(in), trimmed(in.Payload)
 	e := &c.Event
@@ -97,7 +95,7 @@ func (d opencode) Decode(in Input) (*Call, error) {
 		c.Subagent, c.Parent, e.SessionID = p.Session, p.Parent, p.Parent
 		c.label("subagent", quoted(p.Session))
 		if !e.HookType.HasTool() && e.HookType != schema.UserPromptSubmit {
-			c.become(Moment{Name: c.Moment.Name}) // the agent's own session goes on
+			c.become(Moment{Name: c.Moment.Name}) // the session of the agent itself continues
 			return c, nil
 		}
 	}
@@ -113,7 +111,7 @@ func (d opencode) Decode(in Input) (*Call, error) {
 	return c, err
 }
 
-// Encode is always one JSON object with a decision.
+// Encode always returns one JSON object with a decision.
 func (d opencode) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	out := parts{"decision": "allow"}
 	switch c.Moment.Event {
@@ -138,7 +136,7 @@ func (d opencode) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return out.say(d, c.Moment)
 }
 
-// Refuse is a deny, which the plugin throws where that refuses anything.
+// Refuse returns a deny. The plugin throws it at hooks where that refuses something.
 func (d opencode) Refuse(_ Moment, reason string) Answer {
 	a, err := parts{"decision": "deny", "reason": spoken(reason)}.say(d, Moment{Name: "session.idle"})
 	if err != nil {

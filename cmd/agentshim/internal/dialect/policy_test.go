@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// oneOf is a recorded call of each kind of tool in each runtime, as the name of its file.
+// oneOf lists a recorded call of each kind of tool in each runtime, by the name of its file.
 func oneOf() map[string]map[string]string {
 	return map[string]map[string]string{
 		"claude":   {"shell": "PreToolUse.Bash", "write": "PreToolUse.Write", "read": "PreToolUse.Read", "mcp": "PreToolUse.mcp__everything__echo"},
@@ -25,7 +25,7 @@ func oneOf() map[string]map[string]string {
 	}
 }
 
-// One condition per kind fits the calls of all runtimes, and none of another kind.
+// One condition per kind matches the calls of all runtimes, and no call of another kind.
 func TestOneConditionFitsEveryRuntime(t *testing.T) {
 	conditions := map[string]string{
 		"shell": `tool_kind == "shell" && (tool_args.command.contains("ran") || tool_args.command.contains("make") || tool_args.command == "echo hi")`,
@@ -59,7 +59,7 @@ func TestOneConditionFitsEveryRuntime(t *testing.T) {
 	}
 }
 
-// Facts are about what is called, never what is in it.
+// Facts name the subject of a call, and never hold its contents.
 func TestFactsHoldNoContents(t *testing.T) {
 	for _, x := range exchanges(t) {
 		c, _ := runtimeOf(t, x.runtime).Decode(x.input(t))
@@ -75,7 +75,7 @@ func TestFactsHoldNoContents(t *testing.T) {
 	}
 }
 
-// recorded is the event of a recorded exchange.
+// recorded returns the event of a recorded exchange.
 func recorded(t *testing.T, runtime, file string) *schema.Event {
 	t.Helper()
 	x := read(t, runtime, filepath.Join("testdata", runtime, file+".txtar"))
@@ -86,7 +86,7 @@ func recorded(t *testing.T, runtime, file string) *schema.Event {
 	return &c.Event
 }
 
-// viewOf is an event as a broker's conditions see it.
+// viewOf returns an event as a broker's conditions see it.
 func viewOf(t *testing.T, e *schema.Event) *dispatch.View {
 	t.Helper()
 	body, err := schema.Marshal(e)

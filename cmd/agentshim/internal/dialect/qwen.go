@@ -6,16 +6,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// newQwen is Qwen Code as of 0.24.4. It has Claude Code's words and obeys fewer
-// of them: before a tool it reads no rewrite and tells the model nothing,
-// a block after a tool changes nothing, a stop there replaces the output, and to
-// end the run at the end of a turn is to go on with it.
+// newQwen returns the dialect of Qwen Code as of 0.24.4. It has Claude Code's protocol and obeys less
+// of it. Before a tool it ignores rewrites and context. After a tool, a block has no effect, and
+// a stop replaces the output. At the end of a turn, a stop of the run makes the agent continue.
 func newQwen() claudelike {
 	return claudelike{runtime: "qwen", moments: qwenMoments()}
 }
 
-// qwenTurns is one less than Qwen Code lets hooks put off the end of a turn: the
-// last time it ends the turn all the same.
+// qwenTurns is one less than the limit of Qwen Code, which ends the turn in any case when it reaches
+// the limit.
 const qwenTurns = 7
 
 func qwenMoments() []Moment {

@@ -11,13 +11,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// begun is the call of a payload that was not read yet.
+// begun returns the call of a payload that is not read yet.
 func begun(in Input) *Call {
 	return &Call{Moment: in.Moment, Event: schema.Event{HookType: in.Moment.Event}}
 }
 
-// inParent has nothing asked where a subagent's own session begins or ends: that of its agent
-// goes on.
+// inParent reports whether a subagent's own session begins or ends. The fabric does not judge
+// that event, because the agent's session continues.
 func (c *Call) inParent() bool {
 	t := c.Event.HookType
 	own := c.Parent != "" && (t == schema.SessionStart || t == schema.SessionEnd)
@@ -27,13 +27,11 @@ func (c *Call) inParent() bool {
 	return own
 }
 
-// become makes c a call at m, with other abilities than the one it was at, or
-// another event.
+// become moves c to the moment m, which may have other abilities or another event.
 func (c *Call) become(m Moment) { c.Moment, c.Event.HookType = m, m.Event }
 
-// settle finds out at which moment c is: at the one that the command line names,
-// or at the one that the payload does, and the two must agree. A runtime that
-// never names it gives no name.
+// settle determines the moment of c, from the command line or from the payload. If both name one,
+// they must agree. If the runtime never names the moment, named is empty.
 func (c *Call) settle(d Dialect, in Input, named string) error {
 	var theirs Moment
 	for _, m := range d.Moments() {
@@ -57,7 +55,7 @@ func (c *Call) settle(d Dialect, in Input, named string) error {
 	return nil
 }
 
-// readObject reads a payload that is one JSON object.
+// readObject reads a payload that must be one JSON object.
 func readObject(c *Call, runtime string, data []byte, into any) error {
 	if jsontext.Value(data).Kind() != '{' {
 		return fmt.Errorf("the payload on stdin is %s, but %s sends one JSON object to a hook", kindOf(data), runtime)
@@ -69,8 +67,8 @@ func readObject(c *Call, runtime string, data []byte, into any) error {
 	return nil
 }
 
-// tool puts a call of a tool into the event. An input that is no object is no
-// call that anybody could judge.
+// tool sets the tool call of the event. An input that is not an object is an error, because the fabric
+// cannot judge it.
 func (c *Call) tool(runtime, name string, input jsontext.Value) error {
 	e := &c.Event
 	e.ToolName, e.ToolInput = name, present(input)
@@ -86,8 +84,8 @@ func (c *Call) tool(runtime, name string, input jsontext.Value) error {
 	return nil
 }
 
-// prompted puts the prompt into the event. An empty one is one, as of a message that is
-// only an image; without a text, no hook could judge what the agent gets.
+// prompted sets the prompt of the event. An empty prompt is valid, such as that of a message with only
+// an image. A missing prompt is an error, because no hook could judge it.
 func (c *Call) prompted(runtime string, prompt *string) error {
 	if prompt == nil {
 		return unnamed(runtime, "prompt")
@@ -96,7 +94,7 @@ func (c *Call) prompted(runtime string, prompt *string) error {
 	return nil
 }
 
-// phase is that of a tool's event, as keys name it.
+// phase returns the phase of a tool's event in its keys.
 func (c *Call) phase() string {
 	if c.Event.HookType == schema.PreToolUse {
 		return before
@@ -104,8 +102,8 @@ func (c *Call) phase() string {
 	return after
 }
 
-// label puts words of the payload into the event's labels, as name, value, name,
-// value; what is no word is left out.
+// label adds members of the payload to the event's labels, as name, value, name, value. It omits
+// values that are neither a string nor true.
 func (c *Call) label(pairs ...any) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		name, _ := pairs[i].(string)
@@ -124,7 +122,7 @@ func (c *Call) label(pairs ...any) {
 	}
 }
 
-// parsed is JSON that a runtime wrote into a string, or v itself.
+// parsed returns the JSON inside a string, or else v itself.
 func parsed(v jsontext.Value) jsontext.Value {
 	s := strings.TrimSpace(word(v))
 	if s == "" {
@@ -139,8 +137,8 @@ func parsed(v jsontext.Value) jsontext.Value {
 // parts are the members of an answer.
 type parts map[string]any
 
-// say writes an answer of these members. What cannot be encoded is refused
-// where that is possible: an answer that is none would let the call pass.
+// say returns an answer with these members. If it cannot encode them, it refuses where that is
+// possible, because an invalid answer would let the call pass.
 func (o parts) say(d Dialect, m Moment) (Answer, error) {
 	data, err := schema.Marshal(map[string]any(o))
 	if err != nil {
@@ -153,11 +151,11 @@ func (o parts) say(d Dialect, m Moment) (Answer, error) {
 	return Answer{Stdout: append(data, '\n')}, nil
 }
 
-// spoken is a reason with words in it: runtimes take one without for none, and
-// some take a no without a reason for a yes.
+// spoken returns a reason that is not empty. Runtimes ignore an empty reason, and some take a denial
+// with an empty reason for an allow.
 func spoken(reason string) string { return first(strings.TrimSpace(reason), noReason) }
 
-// why is the reason of a refusal, with what a stop puts in the tool's place.
+// why returns the reason of a refusal, with the value that a stop has for the tool's output.
 func why(v *schema.Verdict) string {
 	reason := strings.TrimSpace(v.Reason + "\n" + Text(v.Value))
 	if v.Terminate != nil {
@@ -171,7 +169,7 @@ func ends(v *schema.Verdict) bool {
 	return v.Terminate != nil || v.Decision == schema.Stop || v.Decision == schema.Fail
 }
 
-// whyEnds is the reason for the end of a run.
+// whyEnds returns the reason for the end of a run.
 func whyEnds(t schema.EventType, v *schema.Verdict) string {
 	text := Text(v.Value)
 	if t.StopValue() == schema.MessageValue {
@@ -184,8 +182,8 @@ func whyEnds(t schema.EventType, v *schema.Verdict) string {
 	return first(reason, stopReason)
 }
 
-// feedback is what is wrong with a call that was made, in words for the model;
-// empty: nothing is.
+// feedback returns what is wrong with a call that has run, in words for the model; empty: nothing is
+// wrong.
 func feedback(v *schema.Verdict) string {
 	if refuses(v) {
 		return why(v)
@@ -193,9 +191,9 @@ func feedback(v *schema.Verdict) string {
 	return ""
 }
 
-// GoesOn is what the agent goes on with at the end of its turn: why it is to, and
-// what hooks inject; empty: it ends. Where it already goes on because of a hook,
-// what hooks always say is no reason any more, and what waited for the agent is.
+// GoesOn returns the text with which the agent continues at the end of its turn: the reason of a
+// retry, and the injections; empty: the turn ends. If the agent already continues because of a hook,
+// only a retry or an injection that waited for the agent keeps it going.
 func GoesOn(c *Call, v *schema.Verdict) string {
 	told := texts(v.Injections)
 	switch {
@@ -209,17 +207,16 @@ func GoesOn(c *Call, v *schema.Verdict) string {
 	return told
 }
 
-// Waited reports whether an injection comes once only: it waited for the agent,
-// or is no hook's.
+// Waited reports whether an injection comes once only: it waited for the agent, or is not from a hook.
 func Waited(in schema.Injection) bool { return in.Sequence > 0 || in.Hook == "" }
 
-// PutOff reports whether it is an end of a turn that a hook already put off once.
+// PutOff reports whether a hook has already put off the end of this turn.
 func (c *Call) PutOff() bool { return c.Event.Labels[putOff] != "" }
 
-// putOff is the label of such an end, as most runtimes name it.
+// putOff is the label of such an end, under the name that most runtimes use.
 const putOff = "stop_hook_active"
 
-// together puts texts into one, without those that are empty.
+// together joins the texts that are not empty.
 func together(all ...string) string {
 	var said []string
 	for _, t := range all {
@@ -230,7 +227,7 @@ func together(all ...string) string {
 	return strings.Join(said, "\n\n")
 }
 
-// withTimeout gives moments how long their runtime waits.
+// withTimeout sets the default timeout of moments that have no timeout of their own.
 func withTimeout(d time.Duration, all []Moment) []Moment {
 	for i := range all {
 		if all[i].Timeout == 0 {
@@ -240,7 +237,7 @@ func withTimeout(d time.Duration, all []Moment) []Moment {
 	return all
 }
 
-// moments are events that nobody is asked about.
+// unasked returns moments that the fabric does not judge.
 func unasked(names ...string) (all []Moment) {
 	for _, name := range names {
 		all = append(all, Moment{Name: name})
@@ -248,7 +245,7 @@ func unasked(names ...string) (all []Moment) {
 	return all
 }
 
-// unnamed says that a payload lacks what its runtime always sends.
+// unnamed returns the error for a payload without a member that its runtime always sends.
 func unnamed(runtime, member string) error {
 	return fmt.Errorf("the payload on stdin has no %s, which %s always sends; name the runtime that runs this hook with --runtime", member, runtime)
 }

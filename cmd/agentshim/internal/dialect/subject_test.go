@@ -9,11 +9,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What a guarded event is about, as runtimes call it.
+// The subject of a guarded event, under the names of the runtimes.
 var subjects = []string{"tool_name", "toolName", "tool", "tool_input", "toolInput", "toolArgs", "args", "toolCall", "command", "file_path", "prompt"}
 
-// Where the tool call or the prompt is missing, a hook has nothing to judge: the
-// payload is malformed, and what is guarded does not pass.
+// If the tool call or the prompt is missing, a hook has nothing to judge: the payload is malformed, and a guarded
+// event does not pass.
 func TestAGuardedEventWithoutItsSubjectIsMalformed(t *testing.T) {
 	tried := map[string]bool{}
 	for _, x := range exchanges(t) {
@@ -25,7 +25,7 @@ func TestAGuardedEventWithoutItsSubjectIsMalformed(t *testing.T) {
 		whole := members(in.Payload)
 		for _, subject := range subjects {
 			if whole[subject] == nil || c.Moment.Name == "beforeMCPExecution" && subject == "command" {
-				continue // the command there is how the server is started
+				continue // there, the command is the one that starts the server
 			}
 			for what, value := range map[string]jsontext.Value{"without": nil, "with null for": jsontext.Value("null")} {
 				rest := members(in.Payload)

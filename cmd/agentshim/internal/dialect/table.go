@@ -2,20 +2,20 @@ package dialect
 
 import "github.com/hookfabric/hookfabric/schema"
 
-// A Capability is something that a verdict may want of a runtime at one event.
+// A Capability is one ability at one event.
 type Capability struct {
-	// Name says it as people do.
+	// Name is a description for people.
 	Name string
-	// Event and Ability are what it is.
+	// Event and Ability identify it.
 	Event   schema.EventType
 	Ability Ability
-	// By is how each runtime comes by it, by the runtime's name.
+	// By is how each runtime supports it, by the runtime's name.
 	By map[string]How
 }
 
-// Table is what each runtime can be told, as its moments say. Of several for one
-// event the first counts; what only a later one can, such as approving where
-// the runtime is about to ask, is emulated.
+// Table returns the capabilities of each runtime. The first of several moments for one event counts.
+// An ability that only a later moment has, such as an approval where the runtime is about to ask, is
+// emulated.
 func Table() []Capability {
 	all := []Capability{
 		{Name: "deny a tool call", Event: schema.PreToolUse, Ability: Deny},
@@ -45,11 +45,11 @@ func Table() []Capability {
 	return all
 }
 
-// of is how a runtime comes by the capability.
+// of returns how a runtime supports the capability.
 func (c *Capability) of(d Dialect) How {
 	event := c.Event
 	if _, ok := At(d, event); !ok && event == schema.ToolError {
-		event = schema.PostToolUse // which comes of failed calls as well
+		event = schema.PostToolUse // runtimes send it for failed calls as well
 	}
 	first, ok := At(d, event)
 	if !ok || first.Can[c.Ability] != Impossible {

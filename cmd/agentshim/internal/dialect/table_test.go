@@ -17,14 +17,14 @@ const (
 	end      = "<!-- end -->\n"
 )
 
-// columns are the runtimes in the table, with their names there. The fabric's
-// own form can say everything.
+// columns maps the runtimes to their names in the table. It leaves out the fabric's own form, which has all
+// abilities.
 func columns() [][2]string {
 	return [][2]string{{"claude", "Claude Code"}, {"codex", "Codex"}, {"gemini", "Gemini CLI"}, {"cursor", "Cursor"},
 		{"copilot", "Copilot"}, {"qwen", "Qwen Code"}, {"opencode", "OpenCode"}, {"agy", "`agy`"}}
 }
 
-// The table in RUNTIMES.md says what the dialects say.
+// The table in RUNTIMES.md matches the dialects.
 func TestTheTableSaysWhatRuntimesCanBeTold(t *testing.T) {
 	data, err := os.ReadFile(document)
 	if err != nil {

@@ -30,8 +30,8 @@ func injected(texts ...string) []schema.Injection {
 	return all
 }
 
-// verdicts are those that the fabric can give at an event, each with a name;
-// where nobody is asked, only that nobody has an opinion.
+// verdicts returns named verdicts that the fabric can give at an event. If the fabric does not judge
+// the event, the only verdict is no opinion.
 func verdicts(t schema.EventType) []named {
 	if t == "" {
 		return []named{{name: "none"}}
@@ -49,7 +49,7 @@ func verdicts(t schema.EventType) []named {
 	return append(all, named{"unreachable-open", schema.Verdict{HookErrors: []string{"nobody answers"}}})
 }
 
-// possible reports whether the fold lets v out at t.
+// possible reports whether the fold can return v at t.
 func possible(t schema.EventType, v *schema.Verdict) bool {
 	message := v.Decision == schema.Stop && v.Value.Kind() == '{'
 	return t.Permits(v.Decision) && (!message || t.StopValue() == schema.MessageValue) &&
@@ -58,7 +58,7 @@ func possible(t schema.EventType, v *schema.Verdict) bool {
 		(v.Value == nil || v.Decision == schema.Stop || t.Rewrites() == schema.RewriteMessage || t.Rewrites() == schema.RewriteResponse)
 }
 
-// effects are some of each kind.
+// effects returns some effects of each kind.
 func effects() []jsontext.Value {
 	return []jsontext.Value{
 		jsontext.Value(`{"append_message":{"content":"HOOK SYSTEM MESSAGE"}}`),

@@ -20,28 +20,28 @@ import (
 )
 
 const (
-	// canaryTime is how long one call may take.
+	// canaryTime limits one test call.
 	canaryTime = 15 * time.Second
-	// maxSaid bounds what is repeated of a program's words.
+	// maxSaid limits how much of a program's output the doctor repeats.
 	maxSaid = 300
 )
 
-// A Canary is a call that the doctor made through an installed hook, as the
-// runtime would.
+// A Canary is a test call of the doctor through an installed hook. The doctor makes it as the runtime
+// would.
 type Canary struct {
 	Event string `json:"event"`
 	// Exit is the hook's exit code, or the HTTP status.
 	Exit int             `json:"exit"`
 	Took schema.Duration `json:"took"`
-	// Judged: the fabric said that it judged the call.
+	// Judged: the fabric judged the call.
 	Judged bool `json:"judged"`
-	// Said is what the hook said to people.
+	// Said is the hook's message for people.
 	Said string `json:"said,omitzero"`
 
-	alone bool // the shim says that it decided by itself
+	alone bool // the shim decided without the fabric
 }
 
-// before is the name of the moment before a tool call, and a payload of it.
+// before returns the name of the moment before a tool call, and a payload for it.
 func before(runtime, session, dir string) (event string, payload map[string]any) {
 	input := map[string]any{"doctor": true}
 	switch runtime {
@@ -64,7 +64,7 @@ func before(runtime, session, dir string) (event string, payload map[string]any)
 		"tool_input": input, "tool_use_id": session}
 }
 
-// try makes a call through the hook that is installed before tool calls.
+// try makes a test call through the hook that is installed before tool calls.
 func (t *Runtime) try(ctx context.Context, o *Options, f *fabric) {
 	if o.Machine.Root != "" {
 		t.hint("doctor sent no test call, because it runs no programs below --root")
@@ -101,7 +101,7 @@ func (t *Runtime) try(ctx context.Context, o *Options, f *fabric) {
 	t.problem(fmt.Sprintf("no hook asks the fabric before tool calls, at %s; run 'agentshim install %s' to update the hooks", event, t.Runtime))
 }
 
-// named looks at a hook whose credentials are not for the doctor's calls.
+// named checks a hook whose credentials do not allow the doctor's test call.
 func (t *Runtime) named(l *Layer, h *install.Owned, creds string) {
 	agent := cmp.Or(h.Flag("--agent"), os.Getenv("HOOKFABRIC_AGENT"))
 	switch {
@@ -114,7 +114,7 @@ func (t *Runtime) named(l *Layer, h *install.Owned, creds string) {
 	}
 }
 
-// A trial is one call to be made.
+// A trial is the input of one test call.
 type trial struct {
 	hook    install.Owned
 	body    []byte
@@ -142,7 +142,7 @@ func (t *Runtime) judge(ctx context.Context, o *Options, f *fabric, x trial) {
 		return
 	}
 	switch {
-	case f.nc == nil: // that is said already, and the cause of what comes now
+	case f.nc == nil: // the report has this already, and it is the cause
 		return
 	case f.feed == nil && x.hook.URL != "":
 		t.hint(fmt.Sprintf("the hook at %s answered a test call; doctor cannot see whether the fabric judged it: %s", c.Event, f.hidden))
@@ -163,7 +163,7 @@ func (t *Runtime) judge(ctx context.Context, o *Options, f *fabric, x trial) {
 	}
 }
 
-// unjudged says why a call counts as one that the fabric did not judge.
+// unjudged returns why the doctor counts a call as one that the fabric did not judge.
 func unjudged(o *Options, f *fabric, said string) string {
 	silent := said == "" || said == nothing
 	switch {
@@ -175,7 +175,7 @@ func unjudged(o *Options, f *fabric, said string) string {
 	return "the fabric did not judge it: " + said
 }
 
-// start runs the command as the runtime does, for an agent of our own.
+// start runs the command as the runtime does, for the doctor's own agent.
 func (c *Canary) start(ctx context.Context, o *Options, x *trial) error {
 	cmd := probe.Command{Path: x.hook.Command[0], Args: append(x.hook.Command[1:len(x.hook.Command):len(x.hook.Command)], "--agent", Agent),
 		Dir: o.Machine.Dir, Stdin: x.body, Timeout: canaryTime}
@@ -188,10 +188,10 @@ func (c *Canary) start(ctx context.Context, o *Options, x *trial) error {
 	return err
 }
 
-// aloneMark is in the reason of a shim that decided by itself, since the fabric did not.
+// aloneMark is a part of the shim's message about a call that the fabric did not judge.
 const aloneMark = "without a verdict"
 
-// shell is what a runtime gives command lines to.
+// shell returns the shell to which a runtime passes command lines.
 func shell(runtime string) string {
 	if runtime == "gemini" || runtime == "qwen" {
 		return "bash"
@@ -199,11 +199,11 @@ func shell(runtime string) string {
 	return "/bin/sh"
 }
 
-// post asks the daemon as the runtime does.
+// post calls the daemon as the runtime does.
 func (c *Canary) post(ctx context.Context, o *Options, x *trial) error {
 	token := os.Getenv(install.TokenVariable)
 	if token == "" {
-		data, _ := os.ReadFile(filepath.Join(o.State, "daemon.token")) // without it the daemon says what is missing
+		data, _ := os.ReadFile(filepath.Join(o.State, "daemon.token")) // without the token, the daemon's answer says so
 		token = strings.TrimSpace(string(data))
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, x.hook.URL, bytes.NewReader(x.body))
@@ -216,7 +216,7 @@ func (c *Canary) post(ctx context.Context, o *Options, x *trial) error {
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
 	began := time.Now()
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is the daemon's alone
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // only the daemon may get the token
 	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: stay}).Do(r)
 	if err != nil {
 		return err
@@ -230,10 +230,10 @@ func (c *Canary) post(ctx context.Context, o *Options, x *trial) error {
 	return err
 }
 
-// nothing stands for the words of a program that has none.
+// nothing describes the output of a program that prints nothing.
 const nothing = "no output"
 
-// said is the beginning of what a program says, on one line.
+// said returns the beginning of a program's output, on one line.
 func said(text []byte) string {
 	s := strings.Join(strings.Fields(string(text)), " ")
 	if s == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A hook that answers without a word says nothing of why the fabric has no record of its call: the doctor says
-// what it knows of that itself.
+// If a hook prints nothing about a call that the fabric has no record of, the doctor gives a reason of its
+// own.
 func TestWhyACallWasNotJudgedIsSaid(t *testing.T) {
 	o := &Options{NATS: "nats://u:secret@there:1"}
 	for name, c := range map[string]struct {

@@ -19,66 +19,68 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Agent is whose calls those of the doctor are: nothing waits for it.
+// Agent is the agent of the doctor's test calls. No items wait for it.
 const Agent = "doctor"
 
-// Tool is the tool of such a call. No matcher but those for all tools fits.
+// Tool is the tool of a test call. Only matchers for all tools match it.
 const Tool = "agentshim_doctor"
 
-// Options say what is examined.
+// Options are the parameters of an examination.
 type Options struct {
-	// Runtimes are those to be examined, whether they seem to be here or not; none:
-	// all that are here.
+	// Runtimes are the runtimes to examine, installed or not; empty: all that are installed or
+	// configured.
 	Runtimes []string
 	Machine  install.Machine
-	// NATS and Creds reach the fabric, State is the shims' folder, Socket the daemon's.
+	// NATS and Creds are for the connection to the fabric. State is the state folder of the shims,
+	// and Socket the daemon's socket.
 	NATS, Creds, State, Socket string
-	// Named: NATS was named. Otherwise it is what the hooks of this machine ask, by their own
-	// arguments or by the daemon.
+	// Named: the user named NATS. Otherwise the doctor takes the fabric from the hooks of this machine, or
+	// from the daemon.
 	Named bool
-	// TLS is whom to trust there, and what to show.
+	// TLS holds the certificates for the connection.
 	TLS certs.Files
-	// Noted hears the version of a runtime that was found; nil: nobody does.
+	// Noted receives the version of each runtime that the doctor finds; nil: the doctor does not pass
+	// it on.
 	Noted func(runtime, version string)
 }
 
-// A Report is what was found.
+// A Report is the result of an examination.
 type Report struct {
 	Release string `json:"release"`
 	Host    string `json:"host"`
-	// Enforced: what the fabric decides is done, as far as can be seen from here.
+	// Enforced: the runtimes enforce the fabric's decisions, as far as the doctor can see.
 	Enforced bool      `json:"enforced"`
 	Runtimes []Runtime `json:"runtimes"`
 	Daemon   Daemon    `json:"daemon"`
 	Bus      Bus       `json:"bus"`
 	Policy   Policy    `json:"policy"`
-	// Agents are those of this host that the fabric saw in the last day, first who
-	// is silent for the longest.
+	// Agents are the agents of this host that the fabric saw in the last day, the one that has been
+	// silent the longest first.
 	Agents []schema.AgentStatus `json:"agents,omitzero"`
 
-	folder string // in which doctor looked for a project's configurations
+	folder string // the folder whose project configurations the doctor read
 }
 
-// A Runtime is what was found of one agent runtime.
+// A Runtime is the result for one agent runtime.
 type Runtime struct {
 	Runtime string `json:"runtime"`
-	// Label is what people call it, Program where it is; empty: not on the PATH.
+	// Label is the runtime's name for people. Program is its path; empty: it is not on the PATH.
 	Label string `json:"label"`
-	// Connected: some configuration asks the fabric.
+	// Connected: some configuration has a hook that asks the fabric.
 	Connected bool    `json:"connected"`
 	Program   string  `json:"program,omitzero"`
 	Version   string  `json:"version,omitzero"`
 	Layers    []Layer `json:"layers,omitzero"`
-	// Canary is what came of a call through the installed command.
+	// Canary is the result of a test call through the installed hook.
 	Canary *Canary `json:"canary,omitzero"`
-	// Problems are why the fabric's decisions are not enforced; Hints are what else
-	// is worth knowing.
+	// Problems are the reasons why the runtime does not enforce the fabric's decisions. Hints are
+	// further remarks.
 	Problems []string `json:"problems,omitzero"`
 	Hints    []string `json:"hints,omitzero"`
-	// Cannot is what the runtime cannot be told.
+	// Cannot lists the abilities that the runtime lacks.
 	Cannot []string `json:"cannot,omitzero"`
 
-	// unchecked counts the Problems because of which doctor sent no test call.
+	// unchecked counts the Problems that kept the doctor from sending a test call.
 	unchecked int
 }
 
@@ -86,7 +88,7 @@ type Runtime struct {
 type Layer struct {
 	Scope install.Scope `json:"scope"`
 	Path  string        `json:"path"`
-	// Events are those at which it asks the shim.
+	// Events are the events at which it has a hook of agentshim.
 	Events []string `json:"events"`
 
 	found install.Found
@@ -96,42 +98,41 @@ type Layer struct {
 type Daemon struct {
 	Socket  string `json:"socket,omitzero"`
 	Running bool   `json:"running"`
-	// Why is why it does not answer.
+	// Why is the reason why it does not answer.
 	Why   string `json:"why,omitzero"`
 	Calls int64  `json:"calls,omitzero"`
-	// NATS is where it looks for the fabric, without names and passwords.
+	// NATS is the URL at which it connects to the fabric, without names and passwords.
 	NATS string `json:"nats,omitzero"`
 }
 
 // A Bus is the fabric, if it answers.
 type Bus struct {
-	// URL has no names and passwords.
+	// URL is the bus's URL without names and passwords.
 	URL     string `json:"url"`
 	Reached bool   `json:"reached"`
 	Why     string `json:"why,omitzero"`
-	// Hidden is why it is not known what the fabric says of itself.
+	// Hidden is the reason why the doctor cannot read the fabric's status.
 	Hidden string `json:"hidden,omitzero"`
-	// Fabric and ConfigVersion are what it says of itself.
+	// Fabric and ConfigVersion come from the fabric's status.
 	Fabric        string          `json:"fabric,omitzero"`
 	ConfigVersion uint64          `json:"config_version,omitzero"`
 	Hooks         int             `json:"hooks,omitzero"`
 	Took          schema.Duration `json:"took,omitzero"`
 }
 
-// A Policy is what the shims of this machine know of the fabric's policy, for
-// when it cannot be reached.
+// A Policy is the stored policy of this machine's shims, for when they cannot reach the fabric.
 type Policy struct {
 	Known         bool   `json:"known"`
 	Why           string `json:"why,omitzero"`
 	Fabric        string `json:"fabric,omitzero"`
 	ConfigVersion uint64 `json:"config_version,omitzero"`
-	// Guards counts the hooks that guard calls then, of all Fabrics that answered at the URL.
+	// Guards counts the hooks that guard calls in that case, of all Fabrics that answered at the URL.
 	Guards  int             `json:"guards,omitzero"`
 	Fabrics int             `json:"fabrics,omitzero"`
 	Age     schema.Duration `json:"age,omitzero"`
 }
 
-// Examine looks at all of it, in bounded time.
+// Examine examines everything, in bounded time.
 func Examine(ctx context.Context, o Options) *Report {
 	r := &Report{Release: schema.Release, Host: hostname(), Runtimes: []Runtime{}, folder: o.Machine.Dir}
 	r.Daemon = daemonState(ctx, &o)
@@ -148,7 +149,7 @@ func Examine(ctx context.Context, o Options) *Report {
 		t.examine(ctx, &o, f)
 		r.Runtimes = append(r.Runtimes, *t)
 	}
-	r.Policy = policyState(&o) // after the calls: the first of a machine brings the policy
+	r.Policy = policyState(&o) // after the test calls: the first call of a machine fetches the policy
 	r.Enforced = r.Bus.Reached
 	for i := range r.Runtimes {
 		r.Enforced = r.Enforced && len(r.Runtimes[i].Problems) == 0
@@ -156,7 +157,7 @@ func Examine(ctx context.Context, o Options) *Report {
 	return r
 }
 
-// runtime is what is there of a runtime, if anything is.
+// runtime finds a runtime, and reports whether it is installed or configured.
 func (o *Options) runtime(ctx context.Context, name string) (*Runtime, bool) {
 	t := &Runtime{Runtime: name, Label: install.Label(name)}
 	if len(o.Runtimes) > 0 && !slices.Contains(o.Runtimes, name) {
@@ -176,8 +177,8 @@ func (o *Options) runtime(ctx context.Context, name string) (*Runtime, bool) {
 	return t, t.Program != "" || len(t.Layers) > 0 || len(t.Problems) > 0 || len(o.Runtimes) > 0
 }
 
-// adopt examines the fabric that the hooks of this machine ask, if its user named none. A
-// project may be a stranger's, and is not believed.
+// adopt takes the fabric from the hooks of this machine, if the user named none. It ignores a
+// project's hooks, because a stranger may have written them.
 func (o *Options) adopt(all []*Runtime, d *Daemon) {
 	if o.Named {
 		return
@@ -196,12 +197,12 @@ func (o *Options) adopt(all []*Runtime, d *Daemon) {
 			}
 		}
 	}
-	if d.Running && d.NATS != "" && !strings.Contains(d.NATS, "@") { // else its password is not known
+	if d.Running && d.NATS != "" && !strings.Contains(d.NATS, "@") { // otherwise its password is unknown
 		o.NATS = d.NATS
 	}
 }
 
-// program is where a runtime is and its version, or why that is not known.
+// program returns the path and version of a runtime, or why the version is unknown.
 func program(ctx context.Context, name string) (path, version string, err error) {
 	path = probe.Find(install.Program(name))
 	if path == "" {
@@ -214,8 +215,8 @@ func program(ctx context.Context, name string) (path, version string, err error)
 	return path, v.String(), nil
 }
 
-// problem notes why the fabric's decisions are not enforced, hint what else is
-// worth knowing.
+// problem adds a reason why the runtime does not enforce the fabric's decisions, and hint adds a
+// remark.
 func (t *Runtime) problem(text string) { t.Problems = append(t.Problems, text) }
 func (t *Runtime) hint(text string)    { t.Hints = append(t.Hints, text) }
 
@@ -226,5 +227,5 @@ func (t *Runtime) notTried(why string) {
 	t.unchecked++
 }
 
-// took is a duration as people read it.
+// took rounds a duration for people.
 func took(d time.Duration) schema.Duration { return schema.Duration(d.Round(10 * time.Microsecond)) }

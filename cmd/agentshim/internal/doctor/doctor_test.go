@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// machine has files below a folder: those of homes and of the system below root.
+// machine writes files below a folder, those of homes and of the system below root.
 func machine(t *testing.T, files map[string]string) install.Machine {
 	dir := t.TempDir()
 	for name, text := range files {
@@ -27,20 +27,20 @@ func machine(t *testing.T, files map[string]string) install.Machine {
 	return install.Machine{Root: filepath.Join(dir, "root"), Home: "/home/u", Dir: filepath.Join(dir, "project"), OS: "linux"}
 }
 
-// hookFor is the configuration of one hook, with its words changed.
+// hookFor returns the configuration of one hook, with some words replaced.
 func hookFor(shim, event string, change ...string) string {
 	text := `{"hooks":{"` + event + `":[{"hooks":[{"type":"command","command":"` + shim + `","args":["hook","--runtime","claude","--event","` + event + `","--timeout","60s"],"timeout":60}]}]}}`
 	return strings.NewReplacer(change...).Replace(text)
 }
 
-// qwenHTTP is what `agentshim install qwen --http` once wrote.
+// qwenHTTP is a configuration that `agentshim install qwen --http` wrote in an earlier release.
 const qwenHTTP = `{"hooks":{"PreToolUse":[{"hooks":[{"type":"http","url":"http://127.0.0.1:7717/hook/qwen/PreToolUse",
 	"headers":{"Authorization":"Bearer $HOOKFABRIC_TOKEN"},"allowedEnvVars":["HOOKFABRIC_TOKEN"],"timeout":60}]}]}}`
 
-// TestWhatIsWrongIsSaid holds that each fault of a configuration is found, and
-// that nothing is found where there is none.
+// TestWhatIsWrongIsSaid checks that the doctor finds each fault of a configuration, and no fault in a
+// valid one.
 func TestWhatIsWrongIsSaid(t *testing.T) {
-	const link = "/opt/agentshim" // any program, under our name
+	const link = "/opt/agentshim" // any program, under agentshim's name
 	in := func(scope install.Scope, r string, h install.Hook) map[string]string {
 		m := machine(t, nil)
 		q := install.Request{Runtime: r, Scope: scope, Machine: m, Hook: h, Version: install.Blocking()}
@@ -61,7 +61,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	for _, test := range []struct {
 		name, runtime string
 		files         map[string]string
-		says          string // a problem; empty: there is none
+		says          string // a problem; empty: no problem
 		several       bool   // and others
 	}{
 		{"nothing is there", "claude", nil, "does not ask the fabric", false},
@@ -127,7 +127,7 @@ func with(files map[string]string, name, text string) map[string]string {
 	return all
 }
 
-// merged are files with those of another place under one name.
+// merged adds a file of another set to files, under the given name.
 func merged(files map[string]string, name string, other map[string]string) map[string]string {
 	for _, text := range other {
 		files = with(files, name, text)
@@ -143,8 +143,8 @@ func replaced(files map[string]string, old, now string) map[string]string {
 	return all
 }
 
-// TestDoubleHooksAreNoted holds that two configurations that ask about the same
-// calls are no problem, and that it is said.
+// TestDoubleHooksAreNoted checks that two configurations that ask about the same calls are a hint, and no
+// problem.
 func TestDoubleHooksAreNoted(t *testing.T) {
 	shim := filepath.Join(t.TempDir(), "agentshim")
 	if err := os.Symlink("/bin/sh", shim); err != nil {
@@ -159,8 +159,8 @@ func TestDoubleHooksAreNoted(t *testing.T) {
 	}
 }
 
-// TestCallsOfTheDoctorAreCallsOfTheRuntime holds that each runtime's dialect reads
-// the payload as a tool call of the doctor's session.
+// TestCallsOfTheDoctorAreCallsOfTheRuntime checks that each runtime's dialect reads the payload as a tool
+// call of the doctor's session.
 func TestCallsOfTheDoctorAreCallsOfTheRuntime(t *testing.T) {
 	for _, name := range install.Names() {
 		d, err := dialect.For(name)

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// reachTime is how long the bus may take, and the daemon.
+	// reachTime limits the time for the bus, and that for the daemon.
 	reachTime = 5 * time.Second
-	// feedTime is how long a verdict's record may take after the verdict.
+	// feedTime limits the time from a verdict to its record.
 	feedTime = 2 * time.Second
 )
 
-// A fabric is the bus as the doctor sees it; a nil connection: it is not there.
+// A fabric is the doctor's connection to the bus; nc is nil if there is no connection.
 type fabric struct {
 	nc *nats.Conn
-	// feed is nil where the credentials do not permit it, and hidden says so.
+	// feed is nil if the credentials do not permit it. hidden is then the reason.
 	feed   *nats.Subscription
 	hidden string
 }
@@ -36,7 +36,7 @@ func (f *fabric) close() {
 	}
 }
 
-// reach asks the fabric what it says of itself and of this host.
+// reach connects to the fabric, and adds its status to the report.
 func reach(ctx context.Context, o *Options, r *Report) *fabric {
 	r.Bus.URL = bus.RedactURL(o.NATS)
 	ctx, cancel := context.WithTimeout(ctx, reachTime)
@@ -60,7 +60,7 @@ func reach(ctx context.Context, o *Options, r *Report) *fabric {
 	return f
 }
 
-// status connects, and listens to what is said of the doctor's own calls.
+// status connects, subscribes to the records of the doctor's own calls, and returns the fabric's status.
 func (f *fabric) status(ctx context.Context, o *Options) (st schema.FabricStatus, err error) {
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
@@ -111,7 +111,7 @@ func unanswered(err error) error {
 	return fmt.Errorf("no broker answers: %w", err)
 }
 
-// policy asks for what agents may ask for, which shows that a broker answers them.
+// policy requests the policy, which agents may read. The answer shows that a broker answers agents.
 func (f *fabric) policy(ctx context.Context) (st schema.FabricStatus, err error) {
 	subject, err := bus.ControlSubject(schema.VerbPolicy, "")
 	if err != nil {
@@ -146,7 +146,7 @@ func Answers(ctx context.Context, o Options) error {
 	return err
 }
 
-// judged reports whether the fabric says that it judged a call of that session.
+// judged reports whether the fabric has recorded a verdict for that session.
 func (f *fabric) judged(ctx context.Context, session string) bool {
 	if f.feed == nil {
 		return false
@@ -189,7 +189,7 @@ func daemonState(ctx context.Context, o *Options) Daemon {
 	return d
 }
 
-// policyState is what shims know for when nobody can be reached.
+// policyState returns the stored policy that shims use if they cannot reach the fabric.
 func policyState(o *Options) (p Policy) {
 	f := shimstate.Folder(o.State)
 	if f == "" {
@@ -203,7 +203,7 @@ func policyState(o *Options) (p Policy) {
 		return Policy{Why: "no agentshim of this user ever received a policy from that URL"}
 	}
 	guards := 0
-	for _, fabric := range all { // what each of them guards counts
+	for _, fabric := range all { // the guards of all of them count
 		k, err := f.Policy(fabric)
 		switch {
 		case err != nil:

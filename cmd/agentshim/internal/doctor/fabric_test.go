@@ -19,8 +19,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestTheDoctorSaysWhichCredentialsItNeeds holds that credentials of agents are enough to see
-// that a broker answers them, and that those that are missing are named.
+// TestTheDoctorSaysWhichCredentialsItNeeds checks that an agent's credentials are enough to see that a
+// broker answers agents, and that the report names missing credentials.
 func TestTheDoctorSaysWhichCredentialsItNeeds(t *testing.T) {
 	t.Setenv("HOOKFABRIC_AGENT", "")
 	dir := filepath.Join(t.TempDir(), "auth")
@@ -81,7 +81,7 @@ func TestTheDoctorSaysWhichCredentialsItNeeds(t *testing.T) {
 	}
 }
 
-// policy answers as a broker does that is asked for its policy.
+// policy answers requests for the policy as a broker does.
 func policy(t *testing.T, url, creds string) {
 	nc, err := bus.Connect(t.Context(), bus.Options{URL: url, Creds: creds, Name: "test"})
 	if err != nil {
@@ -100,8 +100,8 @@ func policy(t *testing.T, url, creds string) {
 	}
 }
 
-// TestAShimThatDecidesAloneSaysSo holds the words by which the doctor knows a call that
-// the fabric did not judge.
+// TestAShimThatDecidesAloneSaysSo checks the words by which the doctor recognises a call that the fabric
+// did not judge.
 func TestAShimThatDecidesAloneSaysSo(t *testing.T) {
 	var said bytes.Buffer
 	j := decide.New(decide.Link{URL: "nats://127.0.0.1:1", Stderr: &said})
@@ -112,8 +112,8 @@ func TestAShimThatDecidesAloneSaysSo(t *testing.T) {
 	}
 }
 
-// TestTheFabricIsTheOneThatHooksAsk holds that a fabric that is not named is looked for where
-// the hooks look for it, and that a project's hooks lead nowhere.
+// TestTheFabricIsTheOneThatHooksAsk checks that the doctor takes a fabric that the user did not name from
+// the hooks of the machine, but never from those of a project.
 func TestTheFabricIsTheOneThatHooksAsk(t *testing.T) {
 	hook := func(s install.Scope, words ...string) *Runtime {
 		return &Runtime{Layers: []Layer{{Scope: s, found: install.Found{Hooks: []install.Owned{{Command: append([]string{"agentshim", "hook"}, words...)}}}}}}

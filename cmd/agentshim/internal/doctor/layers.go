@@ -18,7 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// read reads all configurations of the runtime that are there.
+// read reads all existing configurations of the runtime.
 func (t *Runtime) read(o *Options) {
 	for _, scope := range install.Scopes(t.Runtime) {
 		f, err := install.Find(o.Machine, t.Runtime, scope)
@@ -39,7 +39,7 @@ func (t *Runtime) read(o *Options) {
 	}
 }
 
-// examine says what is wrong.
+// examine finds the problems of the runtime.
 func (t *Runtime) examine(ctx context.Context, o *Options, f *fabric) {
 	if above := install.Above(o.Machine, t.Runtime); above != "" && !t.Connected {
 		t.problem(fmt.Sprintf("the hooks in %s have no effect here, because %s reads a project's hooks only in the folder where it starts; start it there, or install with --user", above, t.Label))
@@ -68,7 +68,7 @@ func (t *Runtime) examine(ctx context.Context, o *Options, f *fabric) {
 	}
 }
 
-// ours are the configurations that have hooks of ours.
+// ours returns the configurations with hooks of agentshim.
 func (t *Runtime) ours() (all []Layer) {
 	for _, l := range t.Layers {
 		if len(l.Events) > 0 {
@@ -78,10 +78,10 @@ func (t *Runtime) ours() (all []Layer) {
 	return all
 }
 
-// layers looks at the hooks as they are written, and reports whether what they start is there.
+// layers checks the hooks as they are configured, and reports whether the programs that they start exist.
 func (t *Runtime) layers(o *Options, ours []Layer) (there bool) {
 	var paths, missing []string
-	well := map[string]bool{} // by event: some hook there is as it should be
+	well := map[string]bool{} // by event: whether some hook is as an installation writes it
 	for _, l := range ours {
 		for _, h := range l.found.Hooks {
 			well[h.Event] = well[h.Event] || len(h.Differs) == 0
@@ -107,8 +107,7 @@ func (t *Runtime) layers(o *Options, ours []Layer) (there bool) {
 	return there
 }
 
-// starts looks at the programs that a configuration's hooks start, and reports whether all
-// are there.
+// starts checks the programs that a configuration's hooks start, and reports whether all of them exist.
 func (t *Runtime) starts(o *Options, l *Layer) bool {
 	gone := map[string][]string{}
 	var open []string
@@ -129,7 +128,7 @@ func (t *Runtime) starts(o *Options, l *Layer) bool {
 	return len(gone) == 0
 }
 
-// asWritten looks for hooks that an installation would write otherwise.
+// asWritten finds hooks that differ from those of an installation.
 func (t *Runtime) asWritten(l *Layer, well map[string]bool) {
 	var at, what []string
 	for _, h := range l.found.Hooks {
@@ -147,7 +146,7 @@ func (t *Runtime) asWritten(l *Layer, well map[string]bool) {
 	}
 }
 
-// overHTTP looks at the hooks with which the runtime asks the daemon itself.
+// overHTTP checks the hooks with which the runtime asks the daemon itself.
 func (t *Runtime) overHTTP(l *Layer) {
 	var open []string
 	asks := false
@@ -165,9 +164,9 @@ func (t *Runtime) overHTTP(l *Layer) {
 	}
 }
 
-// waits looks at how long the runtime waits.
+// waits checks how long the runtime waits for a hook.
 func (t *Runtime) waits(l *Layer) {
-	short := map[string][]string{} // events by what is wrong
+	short := map[string][]string{} // the events of each problem
 	for _, h := range l.found.Hooks {
 		unit := time.Second
 		if t.Runtime == "gemini" || t.Runtime == "qwen" && h.Timeout >= 1000 {
@@ -201,7 +200,7 @@ func events(all []string) string {
 	return strings.Join(once, ", ")
 }
 
-// runs reports whether a hook's program can be started, where it will be.
+// runs reports whether a hook's program is executable in the place where the hook will run.
 func runs(o *Options, program string) bool {
 	if filepath.IsAbs(program) {
 		program = filepath.Join(o.Machine.Root, program)
@@ -210,7 +209,7 @@ func runs(o *Options, program string) bool {
 	return err == nil || errors.Is(err, exec.ErrDot)
 }
 
-// version says what the installed version could do, and is not told to.
+// version reports the abilities of the installed version that the hooks do not use.
 func (t *Runtime) version() {
 	if t.Runtime == "opencode" {
 		t.hint("with --pure or OPENCODE_PURE, OpenCode loads no plugins, not even managed ones")
@@ -231,7 +230,7 @@ func (t *Runtime) version() {
 	t.hint("with --bare or CLAUDE_CODE_SIMPLE, Claude Code runs only managed hooks")
 }
 
-// trusted asks Codex which of our hooks it runs.
+// trusted checks which of agentshim's hooks Codex trusts.
 func (t *Runtime) trusted(ctx context.Context, o *Options) {
 	if t.Program == "" || o.Machine.Root != "" {
 		return
@@ -262,7 +261,7 @@ func (t *Runtime) trusted(ctx context.Context, o *Options) {
 	}
 }
 
-// express says what the runtime cannot be told at the moments at which it asks.
+// express lists the abilities that the runtime lacks at the events with verdicts.
 func (t *Runtime) express() {
 	d, err := dialect.For(t.Runtime)
 	if err != nil {

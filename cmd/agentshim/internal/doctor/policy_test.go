@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// Where two fabrics answered at one URL, shims refuse what either of them guards.
+// If two fabrics answered at one URL, the guards of both count.
 func TestThePolicyIsThatOfAllFabricsThatAnswered(t *testing.T) {
 	const url = "nats://127.0.0.1:4333"
 	o := &Options{State: t.TempDir(), NATS: url}

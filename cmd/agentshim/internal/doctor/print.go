@@ -59,7 +59,7 @@ func (r *Report) Print(w io.Writer) error {
 	return p.err
 }
 
-// looked says whose configurations doctor read, and that it does not look for projects elsewhere.
+// looked names the projects whose configurations the doctor read, and says that it looks for no others.
 func (r *Report) looked() string {
 	if r.folder == "" {
 		return "doctor read the configurations of this user and of this machine; the current folder is unknown, so it read none of a project"
@@ -163,7 +163,7 @@ func cell(s string) string {
 	return s
 }
 
-// rough is a duration as people read it.
+// rough formats a duration for people.
 func rough(d schema.Duration) string {
 	if std := time.Duration(d); std >= time.Minute {
 		return strings.TrimSuffix(std.Truncate(time.Minute).String(), "0s")

@@ -7,7 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What no call showed is not claimed.
+// The report claims nothing that no test call showed.
 func TestTheDoctorClaimsOnlyWhatItTried(t *testing.T) {
 	judged, answered := &Canary{Judged: true}, &Canary{}
 	runtime := func(label string, c *Canary) Runtime { return Runtime{Label: label, Connected: true, Canary: c} }
@@ -30,8 +30,8 @@ func TestTheDoctorClaimsOnlyWhatItTried(t *testing.T) {
 	}
 }
 
-// TestTheLastLineSaysWhatTheDoctorKnows holds that the doctor does not call a runtime faulty
-// because it could not reach the fabric or sent no test call.
+// TestTheLastLineSaysWhatTheDoctorKnows checks that the doctor does not call a runtime faulty because it
+// could not reach the fabric or sent no test call.
 func TestTheLastLineSaysWhatTheDoctorKnows(t *testing.T) {
 	connected := Runtime{Label: "Claude Code", Connected: true}
 	untrusted, faulty := connected, connected
@@ -64,8 +64,8 @@ func TestTheLastLineSaysWhatTheDoctorKnows(t *testing.T) {
 	}
 }
 
-// TestTheReportSaysWhereTheDoctorLooked holds that a user who runs doctor outside of a project
-// learns that doctor does not look for projects elsewhere.
+// TestTheReportSaysWhereTheDoctorLooked checks that a user who runs doctor outside of a project learns that
+// doctor does not look for projects elsewhere.
 func TestTheReportSaysWhereTheDoctorLooked(t *testing.T) {
 	all := Runtime{Label: "Claude Code", Connected: true, Canary: &Canary{Judged: true}}
 	for name, c := range map[string]struct {
@@ -89,7 +89,7 @@ func TestTheReportSaysWhereTheDoctorLooked(t *testing.T) {
 	}
 }
 
-// TestTheTableOfAgentsHasOneCellForEachName holds that the table quotes a name only if it could look like two.
+// TestTheTableOfAgentsHasOneCellForEachName checks that the table quotes a name only if it could look like two.
 func TestTheTableOfAgentsHasOneCellForEachName(t *testing.T) {
 	var said strings.Builder
 	r := &Report{Bus: Bus{Reached: true}, Agents: []schema.AgentStatus{

@@ -15,9 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
 )
 
-// safe refuses to try what a stranger may have written: whoever examines a machine
-// in a folder just fetched has agreed to nothing that lies in it, and a runtime
-// would have asked first.
+// safe returns an error if a stranger may have written the hook. A user who runs the doctor in a folder
+// that was just downloaded has agreed to nothing in it, and a runtime would have asked first.
 func (o *Options) safe(l *Layer, h *install.Owned) error {
 	theirs := l.Scope == install.Project
 	if h.URL != "" {
@@ -51,7 +50,7 @@ func (o *Options) safe(l *Layer, h *install.Owned) error {
 	return nil
 }
 
-// safeURL refuses to send the daemon's token to anybody else.
+// safeURL returns an error if a hook's URL is not the daemon's, which alone may get the token.
 func (o *Options) safeURL(text string, theirs bool) error {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -67,7 +66,7 @@ func (o *Options) safeURL(text string, theirs bool) error {
 	return nil
 }
 
-// sameProgram reports whether a program, found as a shell finds it, is that file.
+// sameProgram reports whether a program, looked up as a shell does, is the given file.
 func sameProgram(program, file string) bool {
 	path, err := exec.LookPath(program)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
 )
 
-// TestNothingOfAStrangerIsStarted examines a folder whose hooks look like ours.
+// TestNothingOfAStrangerIsStarted examines a folder whose hooks look like agentshim's.
 func TestNothingOfAStrangerIsStarted(t *testing.T) {
 	for _, test := range []struct{ name, program, nats, says string }{
 		{"another program", "agentshim", "", "not this agentshim"},
@@ -23,7 +23,7 @@ func TestNothingOfAStrangerIsStarted(t *testing.T) {
 			ran := filepath.Join(t.TempDir(), "ran")
 			program := filepath.Join(m.Dir, "agentshim")
 			plant(t, program, "#!/bin/sh\n: > "+ran+"\n", 0o700)
-			if test.program != "agentshim" { // ours, by a name of ours
+			if test.program != "agentshim" { // this program, under agentshim's name
 				program = filepath.Join(t.TempDir(), "agentshim")
 				self, err := os.Executable()
 				if err != nil {
@@ -50,7 +50,7 @@ func TestNothingOfAStrangerIsStarted(t *testing.T) {
 	}
 }
 
-// TestTheTokenIsTheDaemonsAlone has a hook over HTTP lead somewhere else.
+// TestTheTokenIsTheDaemonsAlone examines HTTP hooks that lead to another server.
 func TestTheTokenIsTheDaemonsAlone(t *testing.T) {
 	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Error("asked, with", r.Header) }))
 	defer thief.Close()
@@ -79,7 +79,7 @@ func TestTheTokenIsTheDaemonsAlone(t *testing.T) {
 	}
 }
 
-// TestAnImageIsNotRun holds that what lies below another root is only read.
+// TestAnImageIsNotRun checks that the doctor only reads files below another root.
 func TestAnImageIsNotRun(t *testing.T) {
 	m := machine(t, map[string]string{"root/home/u/.claude/settings.json": hookFor("/bin/agentshim", "PreToolUse")})
 	r := &Runtime{Runtime: "claude"}

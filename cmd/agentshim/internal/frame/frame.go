@@ -16,42 +16,42 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Kind says what a message is for.
+// A Kind is the kind of a message.
 type Kind byte
 
-// The kinds. Those of a hook, or whoever else asks, come first.
+// The kinds. The requests of a hook or another client come first.
 const (
-	// Hook: a runtime's payload is to be judged and answered.
+	// Hook asks for a verdict on a runtime's payload, and for the runtime's answer.
 	Hook Kind = 'h'
-	// Ask: an event in the fabric's own form is to be judged.
+	// Ask asks for a verdict on an event in the fabric's own form.
 	Ask Kind = 'a'
-	// Status: what the daemon is doing.
+	// Status asks for the daemon's status.
 	Status Kind = 's'
-	// Written: the agent has the answer.
+	// Written reports that the agent has the answer.
 	Written Kind = 'w'
 
-	// Beat: the daemon lives, and the call is not judged yet.
+	// Beat reports that the daemon is alive, and that the call is not judged yet.
 	Beat Kind = 'b'
-	// Answer is what came of it.
+	// Answer is the response.
 	Answer Kind = 'r'
-	// Elsewhere: the daemon cannot be asked this; its reason says why.
+	// Elsewhere reports that the daemon cannot handle the request; its reason says why.
 	Elsewhere Kind = 'e'
 )
 
-// The bounds of a message. An answer may bring texts, an event may not.
+// The limits of a message. An answer may carry texts, an event may not.
 const (
 	MaxRequest = schema.MaxEvent + 256<<10
 	MaxAnswer  = 2 * schema.MaxText
 	maxWords   = 64
 )
 
-// headSize is the length before each message.
+// headSize is the size of the length before each message.
 const headSize = 4
 
 // A Message is one frame.
 type Message struct {
 	Kind Kind
-	// Words say how the body is meant, by their names.
+	// Words are the parameters of the body, by name.
 	Words map[string]string
 	Body  []byte
 }
@@ -83,8 +83,8 @@ func Write(w io.Writer, m *Message) error {
 	return err
 }
 
-// Read reads one message of at most so many bytes. At the end of the input it
-// returns io.EOF.
+// Read reads one message of at most the given number of bytes. At the end of the input it returns
+// io.EOF.
 func Read(r io.Reader, most int) (*Message, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -101,8 +101,8 @@ func Read(r io.Reader, most int) (*Message, error) {
 	return Decode(data)
 }
 
-// readAll reads n bytes, and takes memory for them as they come: a length alone
-// costs whoever sends it too little.
+// readAll reads n bytes, and allocates memory as they arrive. Otherwise a client could make the reader
+// allocate much memory with only a length.
 func readAll(r io.Reader, n int) ([]byte, error) {
 	const step = 64 << 10
 	data := make([]byte, 0, min(n, step))

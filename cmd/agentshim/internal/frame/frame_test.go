@@ -58,7 +58,7 @@ func TestWhatIsNoMessageIsSaid(t *testing.T) {
 	}
 }
 
-// What somebody sends costs the reader no more memory than it has bytes.
+// FuzzRead checks that a message costs the reader no more memory than it has bytes.
 func FuzzRead(f *testing.F) {
 	f.Add(Append(nil, &Message{Kind: Hook, Words: map[string]string{"runtime": "claude"}, Body: []byte("{}")}))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))

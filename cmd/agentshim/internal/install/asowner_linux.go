@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asOwner runs f, which reads or writes a file, with the rights of the user whom the folders
-// on the way belong to, where root runs it: a link in a user's home takes root no further
-// than it takes that user.
+// asOwner runs f, which reads or writes a file. If the process is root's and a folder in the path
+// belongs to another user, f runs with that user's rights. A link in a user's home then takes root no
+// further than it takes that user.
 func asOwner(path string, f func() error) error {
 	user, ok := firstOwner(path)
 	if !ok {
@@ -21,7 +21,7 @@ func asOwner(path string, f func() error) error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		goruntime.LockOSThread() // for good: the thread ends with its rights
+		goruntime.LockOSThread() // never unlocked: the thread ends with its rights
 		err := take(user)
 		if err == nil {
 			err = f()
@@ -31,8 +31,8 @@ func asOwner(path string, f func() error) error {
 	return <-done
 }
 
-// firstOwner is the first other user on the way from the file system's root to a path, where
-// this process is root's. That user can have put there all that lies below.
+// firstOwner returns the first owner other than root on the way from the file system's root to a path,
+// if this process is root's. That user may have created everything below.
 func firstOwner(path string) (user syscall.Stat_t, ok bool) {
 	if os.Geteuid() != 0 {
 		return user, false
@@ -51,12 +51,12 @@ func firstOwner(path string) (user syscall.Stat_t, ok bool) {
 	return user, false
 }
 
-// take gives this thread a user's rights to files, and none of root's groups.
+// take gives this thread a user's rights to files, without root's groups.
 func take(user syscall.Stat_t) error {
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
 		return fmt.Errorf("switching to user %d: %w; install as that user", user.Uid, errno)
 	}
-	_, _ = unix.SetfsgidRetGid(int(user.Gid)) // it has no errors: what came of it is asked for
+	_, _ = unix.SetfsgidRetGid(int(user.Gid)) // it returns no error, so the result is read below
 	_, _ = unix.SetfsuidRetUid(int(user.Uid))
 	gid, _ := unix.SetfsgidRetGid(-1)
 	uid, _ := unix.SetfsuidRetUid(-1)

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// asOwner runs f, which reads or writes a file. Root follows no link there that is another
-// user's.
+// asOwner runs f, which reads or writes a file. If the process is root's, it follows no link of another
+// user.
 func asOwner(path string, f func() error) error {
 	for dir := range foldersUp(path, "") {
 		info, err := os.Lstat(dir)

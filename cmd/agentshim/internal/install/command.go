@@ -14,11 +14,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// shimName is what the shim's program is called, or begins with.
+// shimName is the prefix of the name of the shim's program.
 const shimName = "agentshim"
 
-// check refuses what could not work in that version of the runtime, would let calls pass
-// when it fails, or would give secrets away.
+// check returns an error if the hook could not work in that version of the runtime, would let calls
+// pass when it fails, or would expose secrets.
 func (h *Hook) check(t *runtime, v probe.Version) error {
 	if h.Timeout == 0 {
 		h.Timeout = schema.RuntimeTimeout
@@ -50,14 +50,14 @@ func (h *Hook) check(t *runtime, v probe.Version) error {
 	if h.URL != "" && !plainURL(h.URL) {
 		return errors.New("--http must be the URL of a daemon on this machine, such as http://127.0.0.1:7717, with nothing after the port")
 	}
-	if strings.Contains(h.NATS, "@") { // however it is written, and in a list, too
+	if strings.Contains(h.NATS, "@") { // in any form of the URL, and in a list, too
 		return errors.New("--nats contains a user or a password, which others could read in the configuration; leave them out, and name a credentials file with --creds")
 	}
 	return nil
 }
 
-// plainURL reports whether a URL names a place on this machine, and no more: by
-// what is added to it our hooks are known again.
+// plainURL reports whether a URL names only a port of this machine. agentshim recognises its hooks by
+// the path that it adds.
 func plainURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme == "http" && u.User == nil && loopback(u.Hostname()) && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""
@@ -68,7 +68,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// arguments is the shim's command line at an event, without the program.
+// arguments returns the shim's command line at an event, without the program.
 func (r *Request) arguments(e event) []string {
 	h := &r.Hook
 	args := []string{"hook", "--runtime", r.Runtime, "--event", e.name, "--timeout", strconv.Itoa(e.seconds(h)) + "s"}
@@ -84,7 +84,7 @@ func (r *Request) arguments(e event) []string {
 	return args
 }
 
-// timeout is how long the runtime waits at an event, as it is told.
+// timeout returns how long the runtime waits at an event.
 func (e event) timeout(h *Hook) time.Duration {
 	if e.most > 0 {
 		return min(e.most, h.Timeout)
@@ -94,11 +94,11 @@ func (e event) timeout(h *Hook) time.Duration {
 
 func (e event) seconds(h *Hook) int { return int(e.timeout(h) / time.Second) }
 
-// line is the command line for a runtime that gives it to a shell. open: a hook that
-// cannot be started lets the call pass there, so the line itself refuses it.
+// line returns the command line for a runtime that passes it to a shell. open: the runtime lets the call
+// pass if the hook cannot start, so the line itself refuses the call.
 //
-// A project's hooks go along with it to machines that have no agentshim. There, calls are
-// refused with a reason, and all else is silent.
+// A project's hooks also reach machines without agentshim. There, the line refuses calls with a
+// reason, and prints nothing at other events.
 func (r *Request) line(e event, open bool) string {
 	shim := Quote(r.Hook.Shim)
 	words := []string{shim}
@@ -115,14 +115,13 @@ func (r *Request) line(e event, open bool) string {
 	return command
 }
 
-// The parts of a command line that says what happens where the program is missing. They
-// are the same in POSIX shells and in fish.
+// The parts of a command line for a missing program. They are the same in POSIX shells and in fish.
 const (
 	ifThere, thenRun, elseSay, andRefuse = "[ -x ", " ] && exec ", "; echo ", " >&2; exit 2"
 	unlessThere, orRun                   = "[ ! -x ", " ] || exec "
 )
 
-// missing is the reason that people and models read where the program is missing.
+// missing returns the reason that people and models read if the program is missing.
 func (r *Request) missing() string {
 	if r.Scope == Project {
 		return fmt.Sprintf("The hooks of this project need agentshim at %s, where there is no such program. Install it there, or take the hooks out of the project.", r.Hook.Shim)
@@ -130,7 +129,7 @@ func (r *Request) missing() string {
 	return fmt.Sprintf("There is no agentshim at %s, so the fabric cannot judge this. Put it back, or install the hooks again.", r.Hook.Shim)
 }
 
-// bare is a command line without the parts for a missing program.
+// bare returns a command line without the parts for a missing program.
 func bare(line string) string {
 	command, rest := "", ""
 	if inner, ok := strings.CutPrefix(line, ifThere); ok {
@@ -154,7 +153,7 @@ func bare(line string) string {
 	return line
 }
 
-// Quote writes a word so that every POSIX shell takes it as it is.
+// Quote quotes a word so that every POSIX shell takes it literally.
 func Quote(word string) string {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-./:=,@%+", c)
@@ -165,8 +164,8 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// split takes a shell's command line apart, as far as plain words and quotes go.
-// false: it is more than that, so it is none of ours.
+// split splits a shell's command line of plain and quoted words. ok is false if the line has other
+// syntax, so agentshim did not write it.
 func split(line string) (words []string, ok bool) {
 	var word strings.Builder
 	quoted, inside := byte(0), false

@@ -12,26 +12,26 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// harmless are members that change neither about which calls a hook is asked nor whether its
-// answer counts. Timeouts and what becomes of failures are looked at where they are read.
+// harmless reports whether a member affects neither the calls that a hook is asked about nor the
+// effect of its answer. The code that reads timeouts and failure settings checks those.
 func harmless(name string) bool {
 	return slices.Contains([]string{"name", "command", "args", "bash", "url", "timeout", "timeoutSec", "allowedEnvVars", "onFailure",
 		"statusMessage", "description", "comment", "commandWindows", "powershell", "additionalContextLimit"}, name)
 }
 
-// differs names the members of an entry with one of our hooks that an installation with the
-// same arguments would not write, or would write otherwise.
+// differs returns the names of the members of an entry that an installation with the same arguments
+// would omit or write with another value.
 func (t *runtime) differs(entry, hook jsontext.Value, o *Owned) []string {
 	i := slices.IndexFunc(t.events, func(e event) bool { return e.name == o.Event })
 	if i < 0 || o.URL != "" && !t.http.Known() {
-		return nil // of another release, or a fault of its own
+		return nil // of another release, or reported elsewhere
 	}
 	want, err := schema.Marshal(t.entry(o.request(t), t.events[i]))
 	if err != nil {
 		return nil
 	}
 	var all []string
-	// An id on the command line would make one call of all.
+	// With an id on the command line, all calls would count as one.
 	if o.URL == "" && o.Flag("--event") != o.Event || o.Flag("--event-id") != "" {
 		all = append(all, "command")
 	}
@@ -61,7 +61,7 @@ func (t *runtime) differs(entry, hook jsontext.Value, o *Owned) []string {
 	return slices.Compact(all)
 }
 
-// request is one that would install a hook as it is, as far as differs looks at it.
+// request returns a request that would install the hook as it is, as far as differs compares it.
 func (o *Owned) request(t *runtime) *Request {
 	r := &Request{Runtime: t.name, Scope: User, Hook: Hook{Timeout: schema.RuntimeTimeout}}
 	if len(o.Command) > 0 {
@@ -89,12 +89,12 @@ func fitsAll(v jsontext.Value) bool {
 	return absent(v) || slices.Contains([]string{`"*"`, `".*"`}, string(v))
 }
 
-// absent reports whether a member says as much as none does.
+// absent reports whether a value means the same as a missing member.
 func absent(v jsontext.Value) bool {
 	return len(v) == 0 || slices.Contains([]string{"null", "false", `""`, "{}", "[]"}, string(v))
 }
 
-// asWritten reports whether a plugin is what an installation with its settings writes.
+// asWritten reports whether a plugin is exactly the one that an installation with its settings writes.
 func asWritten(text []byte) bool {
 	_, rest, ok := bytes.Cut(text, []byte("\nconst SETTINGS = "))
 	line, _, whole := bytes.Cut(rest, []byte(";\n"))
@@ -106,7 +106,8 @@ func asWritten(text []byte) bool {
 	return bytes.Equal(text, bytes.Replace(plugin, []byte(noSettings), settings, 1))
 }
 
-// lacks names the settings beside our hooks that an installation would write.
+// lacks returns the names of the settings that an installation would write beside the hooks, and that
+// the document lacks.
 func (t *runtime) lacks(d *edit.Doc, s Scope) (all []string) {
 	for _, want := range t.sets[s] {
 		if v := d.Get(want.path...); v == nil || !want.keep && !edit.Equal(v, want.value) {

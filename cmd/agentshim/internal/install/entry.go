@@ -13,14 +13,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A group is an entry of the runtimes that choose by a matcher which of several
-// hooks run.
+// A group is an entry of a runtime that selects hooks by a matcher.
 type group struct {
 	Matcher string `json:"matcher,omitzero"`
 	Hooks   []any  `json:"hooks"`
 }
 
-// A handler is one hook, in the members of all runtimes.
+// A handler is one hook. It has the members of all runtimes.
 type handler struct {
 	Type       string            `json:"type,omitzero"`
 	Name       string            `json:"name,omitzero"`
@@ -36,11 +35,11 @@ type handler struct {
 	FailClosed bool              `json:"failClosed,omitzero"`
 }
 
-// TokenVariable is the environment variable that holds the daemon's token where
-// the runtime asks the daemon itself. The token is in no configuration.
+// TokenVariable is the environment variable that holds the daemon's token if the runtime asks the
+// daemon itself. No configuration contains the token.
 const TokenVariable = "HOOKFABRIC_TOKEN"
 
-// overHTTP is a hook by which the runtime asks the daemon itself.
+// overHTTP returns a hook with which the runtime asks the daemon itself.
 func (r *Request) overHTTP(e event) handler {
 	q := url.Values{}
 	if r.Hook.Agent != "" {
@@ -55,13 +54,13 @@ func (r *Request) overHTTP(e event) handler {
 	if len(q) > 0 {
 		u += "?" + q.Encode()
 	}
-	// The daemon answers before the time that it is told is over.
+	// Hook-Left tells the daemon the time limit, within which it answers.
 	return handler{Type: "http", URL: u, Headers: map[string]string{"Authorization": "Bearer $" + TokenVariable, "Hook-Left": strconv.Itoa(e.seconds(&r.Hook)) + "s"},
 		Allowed: []string{TokenVariable}, Timeout: e.seconds(&r.Hook)}
 }
 
-// Blocking is the first version of Claude Code that can be told to block where a
-// hook fails; older ones refuse the word.
+// Blocking returns the first version of Claude Code with onFailure, which can block a call when its hook
+// fails. Older versions reject the setting.
 func Blocking() probe.Version { return probe.Version{2, 1, 295} }
 
 func claudeEntry(r *Request, e event) any {
@@ -69,7 +68,7 @@ func claudeEntry(r *Request, e event) any {
 	if r.Scope == Project || e.gate && r.Version.Before(Blocking()) {
 		h.Command, h.Args = r.line(e, true), nil
 	}
-	if r.Hook.URL != "" && e.name != "SessionStart" { // that one takes commands only
+	if r.Hook.URL != "" && e.name != "SessionStart" { // SessionStart takes commands only
 		h = r.overHTTP(e)
 	}
 	if e.gate && !r.Version.Before(Blocking()) {
@@ -82,21 +81,21 @@ func codexEntry(r *Request, e event) any {
 	return group{Matcher: matcher(e, "*"), Hooks: []any{handler{Type: "command", Command: r.line(e, Open(r.Runtime)), Timeout: e.seconds(&r.Hook)}}}
 }
 
-// geminiName is the name by which users switch their own hooks off in Gemini CLI.
+// geminiName is the name by which users switch agentshim's hooks off in Gemini CLI.
 const geminiName = shimName
 
 func geminiEntry(r *Request, e event) any {
-	// In milliseconds, unlike everybody else.
+	// In milliseconds, unlike all other runtimes.
 	h := handler{Type: "command", Name: geminiName, Command: r.line(e, false), Timeout: int(e.timeout(&r.Hook).Milliseconds())}
 	if r.Scope == Managed {
-		h.Name = "" // a name is what hooksConfig.disabled of any layer switches hooks off by
+		h.Name = "" // hooksConfig.disabled of any layer switches hooks off by their names
 	}
 	return group{Matcher: matcher(e, ".*"), Hooks: []any{h}}
 }
 
 func qwenEntry(r *Request, e event) any {
 	h := handler{Type: "command", Name: "agentshim", Command: r.line(e, Open(r.Runtime))}
-	// Numbers from 1000 on are milliseconds.
+	// The runtime takes numbers from 1000 on for milliseconds.
 	if h.Timeout = e.seconds(&r.Hook); h.Timeout >= 1000 {
 		h.Timeout *= 1000
 	}
@@ -114,7 +113,7 @@ func copilotEntry(r *Request, e event) any {
 func agyEntry(r *Request, e event) any {
 	h := handler{Type: "command", Command: r.line(e, false), Timeout: e.seconds(&r.Hook)}
 	if !e.tool {
-		return h // one wrong shape, and the whole file counts for nothing
+		return h // one entry of a wrong shape would invalidate the whole file
 	}
 	return group{Matcher: "*", Hooks: []any{h}}
 }
@@ -126,31 +125,30 @@ func matcher(e event, all string) string {
 	return ""
 }
 
-// An Owned is one of our own hooks, as it stands in a configuration.
+// An Owned is one of agentshim's own hooks in a configuration.
 type Owned struct {
-	// Event is the runtime's.
+	// Event is the runtime's name of the event.
 	Event string
-	// Name is what the runtime calls the hook; empty: as its command.
+	// Name is the hook's name in the runtime; empty: the name is the command.
 	Name string
-	// Command is what the runtime runs; empty: it asks URL.
+	// Command is the command that the runtime runs; empty: the runtime asks URL.
 	Command []string
 	URL     string
-	// Line is the command as the runtime gives it to a shell; empty: it starts it
-	// itself.
+	// Line is the command line that the runtime passes to a shell; empty: it starts the command itself.
 	Line string
-	// Timeout is the number that the configuration says; 0: none.
+	// Timeout is the number in the configuration; 0: it has no timeout.
 	Timeout int
-	// Gate: something can still be refused at the event.
+	// Gate: a hook can refuse something at the event.
 	Gate bool
-	// Blocks: the runtime is told to refuse calls where the hook fails. Denies: Line refuses
-	// them where the program is missing.
+	// Blocks: the configuration has the runtime refuse calls when the hook fails. Denies: Line refuses them
+	// when the program is missing.
 	Blocks, Denies bool
-	// Differs names what an installation would write otherwise, so that the hook may not be
-	// asked about calls, or its answer not count.
+	// Differs names the members that an installation would write in another way. With them, the runtime may
+	// skip the hook for some calls, or ignore its answer.
 	Differs []string
 }
 
-// owned reads a hook, if it is one of ours for that runtime.
+// owned reads a hook, and reports whether it is one of agentshim's for that runtime.
 func owned(v jsontext.Value, runtime, event string) (Owned, bool) {
 	var h handler
 	if v.Kind() != '{' || schema.Unmarshal(v, &h) != nil {
@@ -184,7 +182,7 @@ func ourLine(words []string, runtime string) bool {
 	return strings.HasPrefix(name, shimName) && i > 0 && i+1 < len(words) && words[i+1] == runtime
 }
 
-// Flag is what the command line says for a flag; empty: nothing.
+// Flag returns the value of a flag in the command line; empty: the flag is missing.
 func (o *Owned) Flag(flag string) string {
 	for i, word := range o.Command {
 		name, value, joined := strings.Cut(word, "=")
@@ -198,7 +196,7 @@ func (o *Owned) Flag(flag string) string {
 	return ""
 }
 
-// LineWith is Line with more words for the shim.
+// LineWith returns Line with more arguments for the shim.
 func (o *Owned) LineWith(words ...string) string {
 	command := bare(o.Line)
 	all := []string{command}
@@ -208,8 +206,7 @@ func (o *Owned) LineWith(words ...string) string {
 	return strings.Replace(o.Line, command, strings.Join(all, " "), 1)
 }
 
-// Ours reports whether a command line, as a shell takes it, runs the shim for
-// the runtime.
+// Ours reports whether a shell's command line runs the shim for the runtime.
 func Ours(line, runtime string) bool {
 	words, ok := split(bare(line))
 	return ok && ourLine(words, runtime)

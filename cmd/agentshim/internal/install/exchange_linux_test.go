@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWhatIsWrittenInTheLastMomentStays has somebody write between the last look
-// and the exchange.
+// TestWhatIsWrittenInTheLastMomentStays has another program write between the last check and the
+// exchange.
 func TestWhatIsWrittenInTheLastMomentStays(t *testing.T) {
 	for name, want := range map[string]string{"before": "after", "somebody's": "somebody's"} {
 		dir := t.TempDir()

@@ -18,9 +18,9 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
 )
 
-// A file is one that a runtime reads.
+// A file is a configuration file of a runtime.
 type file struct {
-	// path is the file itself, links followed; asked is where it was looked for.
+	// path is the file itself, after following links; asked is the path that led to it.
 	path    string
 	asked   string
 	there   bool
@@ -28,7 +28,7 @@ type file struct {
 	info    fs.FileInfo
 }
 
-// read reads a file, or finds that it is not there yet.
+// read reads a file, which need not exist.
 func read(path string) (f file, err error) {
 	err = asOwner(path, func() (err error) {
 		f, err = readHere(path)
@@ -53,7 +53,7 @@ func readHere(path string) (file, error) {
 	if err != nil {
 		return file{}, err
 	}
-	if !info.Mode().IsRegular() { // to open a pipe would take for ever
+	if !info.Mode().IsRegular() { // opening a pipe would block
 		return file{}, fmt.Errorf("%s is not a regular file; remove it, and install again", real)
 	}
 	in, err := os.Open(real)
@@ -71,11 +71,11 @@ func readHere(path string) (file, error) {
 	return file{path: real, there: true, content: data, info: info}, nil
 }
 
-// become is the change that gives f another content.
+// become returns the change that gives f another content.
 func (f *file) become(after []byte, s Scope) Change {
 	c := Change{Path: f.path, asked: f.asked, Before: f.content, After: after, there: f.there, info: f.info, mode: 0o600, dir: 0o700,
 		shown: func(text []byte) []byte { return text }}
-	if s != User { // others have to read it
+	if s != User { // other users must be able to read it
 		c.mode, c.dir = 0o644, 0o755
 	}
 	if f.there {
@@ -84,11 +84,11 @@ func (f *file) become(after []byte, s Scope) Change {
 	return c
 }
 
-// keptMark is in the names of copies of what was there before an installation.
-// They end in no word by which a runtime knows its files.
+// keptMark is part of the names of backup copies. Such a name has no extension by which a runtime
+// recognises its files.
 const keptMark = ".before-agentshim-"
 
-// kept is the newest copy of what was there, and its name; empty: there is none.
+// kept returns the newest backup copy and its name; empty: there is no copy.
 func (f *file) kept() (content []byte, name string) {
 	dir, base := filepath.Split(f.path)
 	entries, _ := os.ReadDir(filepath.Clean(dir))
@@ -109,22 +109,23 @@ func (f *file) kept() (content []byte, name string) {
 	return k.content, name
 }
 
-// A Change is what becomes of one file.
+// A Change is the change of one file.
 type Change struct {
-	// Path is the file itself, links followed.
+	// Path is the file itself, after following links.
 	Path string
-	// Before and After are its content; After is nil where the file goes away.
+	// Before and After are the contents; After is nil if the change removes the file.
 	Before, After []byte
 
-	asked     string // where the file was looked for
+	asked     string // the path that led to the file
 	there     bool
 	info      fs.FileInfo
 	mode, dir fs.FileMode
-	// backup: what was there is kept. drop names a copy that is not needed any more.
+	// backup: the change keeps a copy of the old file. drop is the name of a copy that the change makes
+	// obsolete.
 	backup  bool
 	drop    string
 	summary string
-	// shown is what people may see of its content.
+	// shown returns the part of the content that may appear in a diff.
 	shown func(text []byte) []byte
 }
 
@@ -146,7 +147,7 @@ func (c *Change) diff() string {
 	return string(hideUsers(diff.Diff(before, c.shown(c.Before), after, c.shown(c.After))))
 }
 
-// apply makes the change and says what was done.
+// apply makes the change, and returns a sentence that describes it.
 func (c *Change) apply(now time.Time) (said string, err error) {
 	err = asOwner(c.asked, func() (err error) {
 		said, err = c.carryOut(now)
@@ -180,7 +181,7 @@ func (c *Change) carryOut(now time.Time) (said string, err error) {
 		return "", err
 	}
 	if err := c.replace(); err != nil {
-		if kept != "" { // it is a copy of what is still there
+		if kept != "" { // the file itself is unchanged
 			_ = os.Remove(kept)
 		}
 		return "", fmt.Errorf("agentshim changed nothing: %w", err)
@@ -194,8 +195,7 @@ func (c *Change) carryOut(now time.Time) (said string, err error) {
 	return said, nil
 }
 
-// folders makes a folder and those above it, for whom the one belongs to that is
-// there.
+// folders creates a folder and the missing ones above it, with the owner of the lowest existing one.
 func folders(path string, mode fs.FileMode) error {
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -210,11 +210,11 @@ func folders(path string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	// The umask may have taken away what others need to find a file of theirs.
+	// The umask may have removed permissions that other users need.
 	return errors.Join(chown.LikeFolder(f), f.Chmod(mode), f.Close())
 }
 
-// untouched refuses to go on where somebody else wrote the file since it was read.
+// untouched returns an error if another program changed the file since agentshim read it.
 func (c *Change) untouched() error {
 	f, err := read(c.Path)
 	if err != nil || f.path != c.Path || f.there != c.there || !bytes.Equal(f.content, c.Before) {
@@ -223,8 +223,7 @@ func (c *Change) untouched() error {
 	return nil
 }
 
-// keep writes what was there beside the file, under a name of its own, all of it
-// or nothing.
+// keep writes a copy of the old content beside the file, atomically and under a new name.
 func (c *Change) keep(now time.Time) (string, error) {
 	stamp := c.Path + keptMark + now.UTC().Format("20060102T150405Z")
 	name := stamp
@@ -244,11 +243,11 @@ func (c *Change) keep(now time.Time) (string, error) {
 	return name, c.put(c.Before, name, func(temp string) error { return os.Rename(temp, name) })
 }
 
-// replace writes the content so that readers see it before or after.
+// replace writes the new content atomically: readers see the old content or the new one.
 func (c *Change) replace() error { return c.put(c.After, c.Path, c.swap) }
 
-// swap puts a file in the place of the old one, unless somebody else, such as the
-// runtime itself, wrote that meanwhile.
+// swap replaces the old file, unless another program, such as the runtime itself, has changed it since
+// agentshim read it.
 func (c *Change) swap(temp string) error {
 	if err := c.untouched(); err != nil {
 		return err
@@ -256,7 +255,7 @@ func (c *Change) swap(temp string) error {
 	return c.trade(temp)
 }
 
-// trade looks at what it took out, and puts that back if it is not what was read.
+// trade checks the file that it replaced, and restores it if another program has changed it.
 func (c *Change) trade(temp string) error {
 	if !c.there || exchange(temp, c.Path) != nil {
 		return os.Rename(temp, c.Path)
@@ -264,7 +263,7 @@ func (c *Change) trade(temp string) error {
 	if was, err := os.ReadFile(temp); err == nil && bytes.Equal(was, c.Before) {
 		return os.Remove(temp)
 	}
-	// What comes out now is ours, or newer still.
+	// The file that comes back is agentshim's, or a still newer one.
 	err := exchange(temp, c.Path)
 	if newer, rerr := os.ReadFile(temp); err == nil && rerr == nil && !bytes.Equal(newer, c.After) {
 		err = os.Rename(temp, c.Path)
@@ -274,8 +273,8 @@ func (c *Change) trade(temp string) error {
 
 var errChanged = errors.New("another program changed the file during the installation; install again")
 
-// own gives a file the owner of the one it is to replace; where there was none,
-// that of the folder: root may install for somebody else.
+// own gives a file the owner of the one that it replaces, or that of the folder if there is no such
+// file. This matters if root installs for another user.
 func own(f *os.File, old fs.FileInfo) error {
 	if old == nil {
 		return chown.LikeFolder(f)
@@ -283,8 +282,7 @@ func own(f *os.File, old fs.FileInfo) error {
 	return chown.Like(f, old)
 }
 
-// put writes a file beside the one that it is to be, and has it placed when all of
-// it is there.
+// put writes a temporary file beside the target, and calls place when it is complete.
 func (c *Change) put(content []byte, path string, place func(temp string) error) error {
 	litter(filepath.Dir(path))
 	f, err := os.CreateTemp(filepath.Dir(path), tempForm)
@@ -303,15 +301,15 @@ func (c *Change) put(content []byte, path string, place func(temp string) error)
 }
 
 const (
-	// tempForm is the form of the names of files that are not yet complete.
+	// tempForm is the pattern of the names of temporary files.
 	tempForm = ".agentshim-*.tmp"
-	// maxKept bounds the copies of one second.
+	// maxKept limits the copies of one second.
 	maxKept = 100
 )
 
-// litter takes away what installations left that were killed.
+// litter removes the temporary files of killed installations.
 func litter(dir string) {
-	all, _ := os.ReadDir(dir) // a folder that cannot be read says so later
+	all, _ := os.ReadDir(dir) // creating the file reports an unreadable folder
 	for _, e := range all {
 		info, err := e.Info()
 		if ours, _ := filepath.Match(tempForm, e.Name()); ours && err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > time.Hour {

@@ -12,8 +12,8 @@ import (
 
 const settings = "root/home/u/.claude/settings.json"
 
-// TestWhatIsShownHoldsNoSecrets holds that a plan can be put into a log: what is
-// not ours is shown by its names only.
+// TestWhatIsShownHoldsNoSecrets checks that a plan is safe for a log: it shows only the names of entries
+// that are not agentshim's.
 func TestWhatIsShownHoldsNoSecrets(t *testing.T) {
 	const mixed = `{"hooks": {"PreToolUse": [{"matcher": "s3cret", "hooks": [{"type": "command", "command": "curl s3cret"},
 {"type": "command", "command": "/old/agentshim hook --runtime claude --event PreToolUse --nats nats://u:s3cret@bus"}]}]}}`
@@ -43,8 +43,8 @@ func TestWhatIsShownHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// TestCopiesAreWholeAndApart holds that a copy never stands for another content,
-// though they are made in the same second.
+// TestCopiesAreWholeAndApart checks that no copy overwrites one with another content, even in the same
+// second.
 func TestCopiesAreWholeAndApart(t *testing.T) {
 	dir := plant(t, tree{settings: `{"a":1}`})
 	file := filepath.Join(dir, settings)
@@ -66,8 +66,8 @@ func TestCopiesAreWholeAndApart(t *testing.T) {
 	}
 }
 
-// TestOtherNamesOfAFileAreSpokenOf holds that people hear of hard links, which
-// end when a file is replaced.
+// TestOtherNamesOfAFileAreSpokenOf checks that Apply reports hard links, which end when it replaces a
+// file.
 func TestOtherNamesOfAFileAreSpokenOf(t *testing.T) {
 	dir := plant(t, tree{settings: `{"a":1}`})
 	other := filepath.Join(dir, "dotfiles.json")
@@ -87,8 +87,8 @@ func TestOtherNamesOfAFileAreSpokenOf(t *testing.T) {
 	}
 }
 
-// TestLitterIsTakenAway holds that what a killed installation left does not stay,
-// and that what another one is writing does.
+// TestLitterIsTakenAway checks that an installation removes the files of a killed one, and keeps those
+// of a running one.
 func TestLitterIsTakenAway(t *testing.T) {
 	dir := plant(t, tree{settings: `{"a":1}`, "root/home/u/.claude/.agentshim-1.tmp": "old", "root/home/u/.claude/.agentshim-2.tmp": "new", "root/home/u/.claude/agentshim-3.tmp": "mine"})
 	long := time.Now().Add(-2 * time.Hour)

@@ -6,23 +6,22 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
 )
 
-// A Found is what a configuration has of us.
+// A Found lists agentshim's parts of a configuration.
 type Found struct {
 	// Path is the file; There: it exists.
 	Path  string
 	There bool
-	// Hooks are ours, in order.
+	// Hooks are agentshim's hooks, in order.
 	Hooks []Owned
-	// Missing are events at which an installation would have a hook, and this
-	// configuration has none.
+	// Missing are the events at which the configuration lacks a hook that an installation would write.
 	Missing []string
-	// Lacks are settings that an installation would write beside the hooks, and this
-	// configuration has not.
+	// Lacks are the settings that an installation would write beside the hooks, and that the
+	// configuration lacks.
 	Lacks []string
 }
 
-// Find reads what a runtime's configuration has of us. An error says that it
-// cannot be read.
+// Find returns agentshim's parts of a runtime's configuration. It returns an error if it cannot read
+// the configuration.
 func Find(m Machine, name string, s Scope) (Found, error) {
 	r := &Request{Runtime: name, Scope: s, Machine: m}
 	t, err := r.target()

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// A tree is the files below a folder, by their slashed paths.
+// A tree holds the files below a folder, by their slash-separated paths.
 type tree map[string]string
 
 // plant writes files into a new folder.
@@ -38,7 +38,7 @@ func plant(t testing.TB, files tree) string {
 	return dir
 }
 
-// harvest reads what lies below a folder. When a copy was made is not told.
+// harvest returns the files below a folder. It leaves out the times in the names of copies.
 func harvest(t testing.TB, dir string) tree {
 	files := tree{}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -52,7 +52,7 @@ func harvest(t testing.TB, dir string) tree {
 			name += ".before"
 		}
 		files[name] = string(data)
-		if rest, is := strings.CutPrefix(files[name], "// The fabric's plugin"); is { // what it says is tested elsewhere
+		if rest, is := strings.CutPrefix(files[name], "// The fabric's plugin"); is { // other tests check the rest of the plugin
 			_, rest, _ = strings.Cut(rest, "\nconst SETTINGS = ")
 			line, _, _ := strings.Cut(rest, "\n")
 			files[name] = "const SETTINGS = " + line + "\n"
@@ -67,7 +67,7 @@ func harvest(t testing.TB, dir string) tree {
 
 const installedAt = "2026-11-22T10:00:00Z"
 
-// request is an installation below dir.
+// request returns a request for an installation below dir.
 func request(dir, runtime string, scope install.Scope) *install.Request {
 	return &install.Request{
 		Runtime: runtime, Scope: scope, Version: probe.Version{2, 1, 329},
@@ -76,7 +76,7 @@ func request(dir, runtime string, scope install.Scope) *install.Request {
 	}
 }
 
-// do carries out a plan and reports whether there was anything to do.
+// do applies a plan, and reports whether it changed anything.
 func do(t testing.TB, p install.Plan, err error) bool {
 	t.Helper()
 	if err != nil {
@@ -93,9 +93,8 @@ func do(t testing.TB, p install.Plan, err error) bool {
 	return changed
 }
 
-// TestTrees installs each runtime in each scope: where nothing is, and where
-// others have hooks. Each golden file has the tree before (written by hand), and
-// what an installation makes of none and of that.
+// TestTrees installs each runtime in each scope, without files and beside the hooks of others. Each golden
+// file has the tree before (written by hand), and the results of both installations.
 func TestTrees(t *testing.T) {
 	for _, name := range install.Names() {
 		for _, scope := range install.Scopes(name) {
@@ -120,8 +119,8 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// walk installs, again, an older one over it, uninstalls, and returns what the
-// first installation made.
+// walk installs, installs again, updates an older installation, and uninstalls. It returns the result of
+// the first installation.
 func walk(t *testing.T, name string, scope install.Scope, before tree) tree {
 	dir := plant(t, before)
 	r := request(dir, name, scope)

@@ -24,61 +24,59 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
 )
 
-// A Scope says whose agents an installation is for.
+// A Scope determines the agents that an installation is for.
 type Scope string
 
 // The scopes.
 const (
-	// User is all agents of one user.
+	// User is for all agents of one user.
 	User Scope = "user"
-	// Project is the agents that work in one folder.
+	// Project is for the agents that work in one folder.
 	Project Scope = "project"
-	// Managed is all agents of a machine; users cannot change it.
+	// Managed is for all agents of a machine; users cannot change it.
 	Managed Scope = "managed"
 )
 
-// A Request says what is to be installed where.
+// A Request describes an installation.
 type Request struct {
 	// Runtime names the runtime.
 	Runtime string
 	Scope   Scope
 	Machine Machine
 	Hook    Hook
-	// Version is the installed version of the runtime; the zero Version: unknown,
-	// so that nothing is written that some version refuses.
+	// Version is the installed version of the runtime. The zero Version means unknown: the installation
+	// then writes nothing that some version rejects.
 	Version probe.Version
 }
 
-// A Hook is what the installed command lines say.
+// A Hook holds the parameters of the installed command lines.
 type Hook struct {
 	// Shim is the absolute path of agentshim, as the runtime will find it.
 	Shim string
-	// Agent, NATS, Creds, State and Unreachable are flags of `agentshim hook`; empty ones
-	// are left out.
+	// Agent, NATS, Creds, State and Unreachable are flags of `agentshim hook`. Empty ones are omitted.
 	Agent, NATS, Creds, State, Unreachable string
-	// TLS are flags of it, too.
+	// TLS holds further flags of it.
 	TLS certs.Files
 	// Timeout is how long the runtime waits.
 	Timeout time.Duration
-	// URL is the daemon's, for runtimes that ask it themselves; empty: they start
-	// the shim.
+	// URL is the daemon's, for runtimes that ask it themselves; empty: they start the shim.
 	URL string
-	// TokenFile is the file with the daemon's token, which people are told of.
+	// TokenFile is the file with the daemon's token. Notes name it.
 	TokenFile string
-	// Approve also installs at the moment at which the runtime would ask its user.
+	// Approve also installs a hook at the moment at which the runtime would ask its user.
 	Approve bool
-	// Models also installs at calls of the model.
+	// Models also installs hooks at calls of the model.
 	Models bool
 }
 
-// A Plan is what an installation changes, and what people should know of it.
+// A Plan lists the changes of an installation, with notes for people.
 type Plan struct {
 	Changes []Change
-	// Notes are sentences about what is left to do, or cannot be done.
+	// Notes are sentences about remaining steps and limitations.
 	Notes []string
 }
 
-// Install plans an installation. Nothing is written yet.
+// Install plans an installation. It writes nothing.
 func (r *Request) Install(context.Context) (Plan, error) {
 	t, err := r.target()
 	if err != nil {
@@ -95,7 +93,7 @@ func (r *Request) Install(context.Context) (Plan, error) {
 	return p, nil
 }
 
-// Uninstall plans to take an installation out again.
+// Uninstall plans the removal of an installation. It writes nothing.
 func (r *Request) Uninstall(context.Context) (Plan, error) {
 	t, err := r.target()
 	if err != nil {
@@ -104,13 +102,12 @@ func (r *Request) Uninstall(context.Context) (Plan, error) {
 	return t.uninstall(r)
 }
 
-// Changed reports whether there is anything to do.
+// Changed reports whether the plan has any change.
 func (p *Plan) Changed() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.changes() })
 }
 
-// Apply makes the changes, one file after the other, and says in sentences what
-// was done.
+// Apply makes the changes, one file after the other, and returns sentences that describe them.
 func (p *Plan) Apply(now time.Time) (said []string, err error) {
 	for _, c := range p.Changes {
 		s, err := c.apply(now)
@@ -122,7 +119,7 @@ func (p *Plan) Apply(now time.Time) (said []string, err error) {
 	return said, nil
 }
 
-// Diff shows what would be changed.
+// Diff returns the changes as a diff.
 func (p *Plan) Diff() string {
 	var b strings.Builder
 	for _, c := range p.Changes {

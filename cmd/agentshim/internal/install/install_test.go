@@ -19,8 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestUninstallingUndoesInstalling holds it for configurations with anything in
-// them, written in any way.
+// TestUninstallingUndoesInstalling checks this for configurations with any content in any formatting.
 func TestUninstallingUndoesInstalling(t *testing.T) {
 	configs := map[string]string{"claude": "root/home/u/.claude/settings.json", "codex": "root/home/u/.codex/hooks.json",
 		"gemini": "root/home/u/.gemini/settings.json", "qwen": "root/home/u/.qwen/settings.json", "cursor": "root/home/u/.cursor/hooks.json",
@@ -32,7 +31,7 @@ func TestUninstallingUndoesInstalling(t *testing.T) {
 		r := request(dir, name, install.User)
 		before := harvest(t, dir)
 		p, err := r.Install(t.Context())
-		if err != nil { // hooks that are none
+		if err != nil { // the generated hooks are invalid
 			if diff := cmp.Diff(before, harvest(t, dir)); diff != "" {
 				rt.Fatalf("what was refused changed something: %s", diff)
 			}
@@ -57,7 +56,7 @@ func TestUninstallingUndoesInstalling(t *testing.T) {
 	})
 }
 
-// anyConfig is a configuration, mostly with hooks that a runtime could have.
+// anyConfig returns a configuration, mostly with hooks that a runtime could have.
 func anyConfig(t *rapid.T) string {
 	space := rapid.SampledFrom([]string{"", " ", "\n", "\n  ", "\r\n\t"})
 	hook := rapid.SampledFrom([]string{`{"command":"x"}`, `{"matcher":"a","hooks":[{"type":"command","command":"x hook --runtime claude"}]}`,
@@ -107,13 +106,13 @@ func TestWhatCanNotBeReadIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestFilesOfEachRuntimesOwnSyntax holds that what a runtime reads can be installed into, and
-// taken out again to the byte, and that what it does not read is refused.
+// TestFilesOfEachRuntimesOwnSyntax checks that agentshim installs into every file that the runtime can
+// read, restores it to the byte, and refuses other files.
 func TestFilesOfEachRuntimesOwnSyntax(t *testing.T) {
 	const comments, mark = "{\n  // mine\n  \"a\": 1 /* one */\n}\n", "\xef\xbb\xbf{\"a\": 1}"
 	for _, test := range []struct {
 		runtime, file, text string
-		says                string // empty: it is taken
+		says                string // empty: the installation succeeds
 	}{
 		{"claude", settings, comments, "Claude Code ignores the whole file"},
 		{"claude", settings, mark, ""},
@@ -169,7 +168,7 @@ func TestOthersChangesStay(t *testing.T) {
 	p, err := r.Install(t.Context())
 	do(t, p, err)
 	file := filepath.Join(dir, "root/home/u/.claude/settings.json")
-	// Somebody puts a hook into the same group as ours, and another setting.
+	// A user adds a hook to the group with agentshim's, and another setting.
 	text := strings.Replace(harvest(t, dir)["root/home/u/.claude/settings.json"], `"hooks": [{"type": "command"`, `"hooks": [{"type":"prompt","prompt":"x"}, {"type": "command"`, 1)
 	text = strings.Replace(text, `"a":1`, `"a":2`, 1)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -188,7 +187,7 @@ func sameJSON(a, b string) bool {
 	return schema.Unmarshal([]byte(a), &x) == nil && schema.Unmarshal([]byte(b), &y) == nil && cmp.Equal(x, y)
 }
 
-// TestAFileKeepsWhatItIs holds that links are followed and modes are kept.
+// TestAFileKeepsWhatItIs checks that an installation follows links and keeps modes.
 func TestAFileKeepsWhatItIs(t *testing.T) {
 	dir := plant(t, tree{"dotfiles/claude.json": `{"a":1}`})
 	link := filepath.Join(dir, "root/home/u/.claude/settings.json")
@@ -268,8 +267,7 @@ func TestWhatWouldNotWorkIsRefused(t *testing.T) {
 	}
 }
 
-// TestOldVersionsAreToldNothingNew holds that a version that refuses a word is
-// not told it.
+// TestOldVersionsAreToldNothingNew checks that an installation writes no setting that the version rejects.
 func TestOldVersionsAreToldNothingNew(t *testing.T) {
 	for _, test := range []struct {
 		version probe.Version
@@ -287,15 +285,15 @@ func TestOldVersionsAreToldNothingNew(t *testing.T) {
 		if noted := strings.Contains(strings.Join(p.Notes, " "), "2.1.295"); noted == test.blocks {
 			t.Errorf("version %s: %q", test.version, p.Notes)
 		}
-		r.Hook.URL = "http://127.0.0.1:7717" // what fails there fails open
+		r.Hook.URL = "http://127.0.0.1:7717" // HTTP hooks that fail let the call pass
 		if _, err := r.Install(t.Context()); (err == nil) != test.blocks || err != nil && !strings.Contains(err.Error(), "--runtime-version") {
 			t.Errorf("version %s over HTTP: %v", test.version, err)
 		}
 	}
 }
 
-// TestOverHTTP holds that the token is in no configuration, and that what takes
-// commands only gets one.
+// TestOverHTTP checks that no configuration contains the token, and that an event that takes only
+// commands gets one.
 func TestOverHTTP(t *testing.T) {
 	r := request(t.TempDir(), "claude", install.User)
 	r.Hook.URL = "http://127.0.0.1:7717/"
@@ -318,7 +316,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-// shells are those of this machine that a runtime may give a command line to.
+// shells returns the shells of this machine to which a runtime may pass a command line.
 func shells(t *testing.T) (all []string) {
 	for _, name := range []string{"sh", "bash", "dash", "zsh", "fish"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -331,7 +329,7 @@ func shells(t *testing.T) (all []string) {
 	return all
 }
 
-// TestAShellTakesEveryWordAsItIs runs what is written for shells.
+// TestAShellTakesEveryWordAsItIs runs the command lines in these shells.
 func TestAShellTakesEveryWordAsItIs(t *testing.T) {
 	for _, name := range []string{"agentshim", "my tools/agentshim", `it's "here"/$HOME/agentshim`, "a\\b;c/agentshim;x&|<>()*?[]{}~#!", "ü\t/agentshim"} {
 		shim := filepath.Join(plant(t, tree{name: "#!/bin/sh\nprintf '%s\\n' \"$0\" \"$@\"\n"}), name)
@@ -368,8 +366,8 @@ func TestAShellTakesEveryWordAsItIs(t *testing.T) {
 	}
 }
 
-// TestAMissingProgramRefusesCalls holds that a call does not run because its hook cannot
-// start, where the runtime would let it pass, and that a project's hooks say what is missing.
+// TestAMissingProgramRefusesCalls checks that a call does not run if its hook cannot start and the runtime
+// would let it pass. It also checks that a project's hooks name the missing program.
 func TestAMissingProgramRefusesCalls(t *testing.T) {
 	gates := map[string]string{"claude": "PreToolUse", "codex": "PreToolUse", "gemini": "BeforeTool", "qwen": "PreToolUse",
 		"cursor": "preToolUse", "copilot": "preToolUse", "agy": "PreToolUse"}
@@ -378,7 +376,7 @@ func TestAMissingProgramRefusesCalls(t *testing.T) {
 			r := request(t.TempDir(), name, scope)
 			r.Hook.Shim = filepath.Join(t.TempDir(), "it's gone", "agentshim")
 			if name == "claude" && scope == install.User {
-				r.Version = probe.Version{2, 1, 294} // which has no onFailure
+				r.Version = probe.Version{2, 1, 294} // that version has no onFailure
 			}
 			p, err := r.Install(t.Context())
 			do(t, p, err)
@@ -388,7 +386,7 @@ func TestAMissingProgramRefusesCalls(t *testing.T) {
 			}
 			open := name == "codex" || name == "qwen" || name == "claude" && scope == install.User
 			if scope != install.Project && !open {
-				continue // it refuses calls by itself
+				continue // the runtime itself refuses the call
 			}
 			for _, h := range found.Hooks {
 				for _, sh := range shells(t) {
@@ -398,7 +396,7 @@ func TestAMissingProgramRefusesCalls(t *testing.T) {
 					cmd := exec.CommandContext(t.Context(), sh, "-c", h.Line)
 					var stderr bytes.Buffer
 					cmd.Stderr = &stderr
-					_ = cmd.Run() // by its exit code
+					_ = cmd.Run() // the exit code is read below
 					code, says := cmd.ProcessState.ExitCode(), stderr.String()
 					if h.Gate && (code != 2 || !strings.Contains(says, "agentshim at "+r.Hook.Shim)) || !h.Gate && (code != 0 || says != "") {
 						t.Errorf("%s %s: %s: %s ends with %d and says %q", name, scope, h.Line, sh, code, says)
@@ -412,8 +410,8 @@ func TestAMissingProgramRefusesCalls(t *testing.T) {
 	}
 }
 
-// TestEveryEventIsOneOfTheDialect holds that nothing is installed at an event
-// that the shim would not know, or would ask nobody about.
+// TestEveryEventIsOneOfTheDialect checks that agentshim installs no hook at an event that its dialect
+// does not know or does not have judged.
 func TestEveryEventIsOneOfTheDialect(t *testing.T) {
 	for _, name := range install.Names() {
 		d, err := dialect.For(name)
@@ -422,7 +420,7 @@ func TestEveryEventIsOneOfTheDialect(t *testing.T) {
 			continue
 		}
 		if name == "opencode" {
-			continue // its plugin's own test knows its events
+			continue // the plugin's own test covers its events
 		}
 		r := request(t.TempDir(), name, install.User)
 		r.Hook.Approve, r.Hook.Models = true, true
@@ -440,7 +438,8 @@ func TestEveryEventIsOneOfTheDialect(t *testing.T) {
 	}
 }
 
-// What a hook is told is found again, wherever the runtime has it written.
+// TestWhatAHookIsToldIsFoundAgain checks that Find reads the flags of a hook from the configuration of
+// each runtime.
 func TestWhatAHookIsToldIsFoundAgain(t *testing.T) {
 	for _, name := range install.Names() {
 		r := request(t.TempDir(), name, install.User)

@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// merge brings the hooks of d to what is wanted: ours are there once at each
-// event of wanted, and nowhere else. None wanted: they are taken out.
+// merge updates the hooks in d: each wanted event has agentshim's hook once, and no other event has it.
+// If wanted is empty, merge removes all of agentshim's hooks.
 func (t *runtime) merge(d *edit.Doc, r *Request, wanted []event) error {
 	if err := t.shaped(d); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (t *runtime) merge(d *edit.Doc, r *Request, wanted []event) error {
 	return nil
 }
 
-// shaped refuses a document whose hooks are not what the runtime reads.
+// shaped returns an error if the hooks in a document do not have the shape that the runtime reads.
 func (t *runtime) shaped(d *edit.Doc) error {
 	for depth := range t.below {
 		v := d.Get(t.below[:depth+1]...)
@@ -53,7 +53,7 @@ func (t *runtime) shaped(d *edit.Doc) error {
 
 func (t *runtime) at(event string) []string { return append(slices.Clone(t.below), event) }
 
-// one brings one event to what is wanted there; nil: nothing of ours.
+// one updates agentshim's hook at one event; nil: it removes the hook.
 func (t *runtime) one(d *edit.Doc, event string, want jsontext.Value) error {
 	at := t.at(event)
 	all := d.Elements(at...)
@@ -62,7 +62,7 @@ func (t *runtime) one(d *edit.Doc, event string, want jsontext.Value) error {
 		mine, rest := t.part(v, event)
 		switch {
 		case len(mine) == 0:
-		case rest != nil: // somebody put ours and others together
+		case rest != nil: // a user put agentshim's hooks and others into one entry
 			for _, j := range slices.Backward(mine) {
 				dropIn(d, at, i, j)
 			}
@@ -85,7 +85,7 @@ func (t *runtime) one(d *edit.Doc, event string, want jsontext.Value) error {
 	return nil
 }
 
-// earlier reports whether an entry before is all ours, and is the one to keep.
+// earlier reports whether an earlier entry has only agentshim's hooks, so that merge keeps that one.
 func earlier(all []jsontext.Value, t *runtime, event string) bool {
 	return slices.ContainsFunc(all, func(v jsontext.Value) bool {
 		mine, rest := t.part(v, event)
@@ -93,18 +93,18 @@ func earlier(all []jsontext.Value, t *runtime, event string) bool {
 	})
 }
 
-// dropIn takes hook j out of the group i of an event.
+// dropIn removes hook j from group i of an event.
 func dropIn(d *edit.Doc, at []string, i, j int) {
 	g, err := edit.Parse(d.Elements(at...)[i])
 	if err != nil {
-		return // it was parsed before
+		return // it has already been parsed
 	}
 	g.Drop(j, "hooks")
 	d.Put(g.Text(), i, at...)
 }
 
-// part says which hooks of an entry are ours, by their place in it, and which
-// are not; nil: none. An entry that is a hook itself has one.
+// part returns the indexes of agentshim's hooks in an entry, and the other hooks. An entry without a
+// group is one hook.
 func (t *runtime) part(entry jsontext.Value, event string) (mine []int, rest []jsontext.Value) {
 	var g struct {
 		Hooks []jsontext.Value `json:"hooks"`
@@ -125,7 +125,7 @@ func (t *runtime) part(entry jsontext.Value, event string) (mine []int, rest []j
 	return mine, rest
 }
 
-// Owned lists our hooks in a configuration, in its order.
+// owned returns agentshim's hooks in a configuration, in order.
 func (t *runtime) owned(d *edit.Doc) (all []Owned) {
 	for _, name := range d.Names(t.below...) {
 		for _, entry := range d.Elements(t.at(name)...) {
@@ -150,7 +150,7 @@ func (t *runtime) owned(d *edit.Doc) (all []Owned) {
 	return all
 }
 
-// set writes what an installation needs beside its hooks.
+// set writes the settings that an installation needs beside its hooks.
 func set(d *edit.Doc, all []setting) error {
 	for _, s := range all {
 		if s.keep && d.Get(s.path...) != nil {
@@ -163,7 +163,7 @@ func set(d *edit.Doc, all []setting) error {
 	return nil
 }
 
-// unset takes out the settings of an installation that the file did not have before it.
+// unset removes the settings of an installation that the file did not have before it.
 func unset(d, before *edit.Doc, all []setting) {
 	for _, s := range all {
 		if before.Get(s.path...) != nil || !edit.Equal(d.Get(s.path...), s.value) {

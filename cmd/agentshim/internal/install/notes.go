@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// notes say what people have to know after an installation.
+// notes returns sentences for people about the time after an installation.
 func (t *runtime) notes(r *Request) (all []string) {
 	if r.Hook.URL != "" {
 		all = append(all, fmt.Sprintf("%s asks the daemon at %s itself. Keep 'agentshim serve' running, and start %s with the daemon's token in its environment: export %s=\"$(cat %s)\"",

@@ -11,13 +11,12 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
 )
 
-// An offSwitch is a setting with which a runtime runs no hooks.
+// An offSwitch is a setting that switches the hooks of a runtime off.
 type offSwitch struct {
 	path []string
-	// off is the value that switches hooks off.
+	// off is the value that switches the hooks off.
 	off any
-	// layers are the files that may have it, lowest precedence first. The last file that
-	// has it counts.
+	// layers are the files that may have the setting, in ascending precedence.
 	layers []layer
 	// spares: managed hooks run unless a managed file switches them off.
 	spares bool
@@ -31,7 +30,7 @@ type layer struct {
 
 const managedOnlyJSON = "allowManagedHooksOnly"
 
-// offSwitch is the one of a runtime; false: it has none.
+// offSwitch returns the switch of a runtime; false: the runtime has no switch.
 func (t *runtime) offSwitch() (offSwitch, bool) {
 	user, project, managed := layer{place: t.places[User]}, layer{place: t.places[Project]}, layer{place: t.places[Managed], managed: true}
 	switch t.name {
@@ -46,21 +45,21 @@ func (t *runtime) offSwitch() (offSwitch, bool) {
 	case "qwen":
 		system := layer{place: place{path: "/etc/qwen-code/settings.json", darwin: "/Library/Application Support/QwenCode/settings.json"}}
 		return offSwitch{path: []string{"disableAllHooks"}, off: true, layers: []layer{user, project, system}}, true
-	case "copilot": // each file of hooks switches its own ones off
+	case "copilot": // each file switches only its own hooks off
 		return offSwitch{path: []string{"disableAllHooks"}, off: true, layers: []layer{user}, spares: true}, true
 	}
 	return offSwitch{}, false
 }
 
-// managedClaude are the managed files of Claude Code: the drop-ins come after the file.
+// managedClaude returns the managed files of Claude Code. The drop-ins follow the file.
 func managedClaude() []layer {
 	p := claude().places[Managed]
 	file := place{path: filepath.Dir(filepath.Dir(p.path)) + "/managed-settings.json", darwin: filepath.Dir(filepath.Dir(p.darwin)) + "/managed-settings.json"}
 	return []layer{{place: file, managed: true}, {place: p, managed: true}}
 }
 
-// SwitchedOff says why a runtime of this machine does not run our hooks, though
-// some configuration may have them; none: nothing of the kind was found.
+// SwitchedOff returns why a runtime of this machine does not run agentshim's hooks, although some
+// configuration may have them. It is empty if no setting prevents the hooks.
 func SwitchedOff(m Machine, name string) (why []string) {
 	t, ok := runtimes()[name]
 	if !ok {
@@ -78,7 +77,7 @@ func SwitchedOff(m Machine, name string) (why []string) {
 	return append(why, byEnvironment(m, t)...)
 }
 
-// state says which file switches hooks off, if one does.
+// state returns which file switches hooks off, if one does.
 func (s *offSwitch) state(m Machine, name string) []string {
 	spared := s.spares && managedHere(m, name)
 	var is any
@@ -99,7 +98,7 @@ func (s *offSwitch) state(m Machine, name string) []string {
 	return []string{fmt.Sprintf("%s switches hooks off (%s is %v); remove that setting", by, strings.Join(s.path, "."), s.off)}
 }
 
-// files are those of a layer: all of a folder of drop-ins, in order.
+// files returns the files of a layer: for a folder of drop-ins, all of them, in order.
 func (l *layer) files(m Machine) []string {
 	path, err := m.locate(l.place)
 	if err != nil {
@@ -113,7 +112,7 @@ func (l *layer) files(m Machine) []string {
 	return all
 }
 
-// settingIn reads one setting of a file; false: it has none, or cannot be read.
+// settingIn returns one setting of a file; false: the file lacks it, or is unreadable.
 func settingIn(file string, path []string) (value any, ok bool) {
 	f, err := read(file)
 	if err != nil || !f.there {
@@ -142,7 +141,7 @@ func settingIn(file string, path []string) (value any, ok bool) {
 	}
 }
 
-// managedOnlyClaude says which managed file keeps our hooks out. Other files cannot.
+// managedOnlyClaude returns which managed file excludes agentshim's hooks. No other file can.
 func managedOnlyClaude(m Machine) []string {
 	if managedHere(m, "claude") {
 		return nil
@@ -162,10 +161,10 @@ func managedHere(m Machine, name string) bool {
 	return err == nil && len(f.Hooks) > 0
 }
 
-// disabledGemini says which files switch our hooks off by their names: Gemini CLI adds the
-// lists of all files up, and a hook without a name is called as its command is.
+// disabledGemini returns which files switch agentshim's hooks off by name. Gemini CLI combines the lists of
+// all files. The name of a hook without a name is its command.
 func disabledGemini(m Machine) []string {
-	names := map[string]string{} // to the file
+	names := map[string]string{} // the file that disables each name
 	s, _ := gemini().offSwitch()
 	for _, l := range s.layers {
 		for _, file := range l.files(m) {
@@ -203,7 +202,7 @@ func disabledGemini(m Machine) []string {
 	return why
 }
 
-// stringsIn is a list of strings in a file; nil: there is none.
+// stringsIn returns a list of strings in a file; nil: the list does not exist.
 func stringsIn(file string, path ...string) (all []string) {
 	f, err := read(file)
 	if err != nil || !f.there {
@@ -221,7 +220,7 @@ func stringsIn(file string, path ...string) (all []string) {
 	return all
 }
 
-// byEnvironment says which variables of this environment keep managed hooks, or all, out.
+// byEnvironment returns which environment variables keep managed hooks, or all hooks, from running.
 func byEnvironment(m Machine, t *runtime) (why []string) {
 	switch t.name {
 	case "gemini":
@@ -242,7 +241,7 @@ func byEnvironment(m Machine, t *runtime) (why []string) {
 	return why
 }
 
-// Label is what people call a runtime.
+// Label returns the name of a runtime for people.
 func Label(name string) string {
 	if t, ok := runtimes()[name]; ok {
 		return t.label

@@ -9,9 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
 )
 
-// TestASwitchCountsWhereItsRuntimeReadsIt has hooks installed, and settings beside them
-// that switch hooks off or only look as if they did. What they do was tried with the
-// released clients.
+// TestASwitchCountsWhereItsRuntimeReadsIt installs hooks beside settings that switch hooks off or only
+// look like it. The expected results come from the released clients.
 func TestASwitchCountsWhereItsRuntimeReadsIt(t *testing.T) {
 	const (
 		geminiUser, geminiProject = "root/home/u/.gemini/settings.json", "project/.gemini/settings.json"
@@ -68,8 +67,8 @@ func TestASwitchCountsWhereItsRuntimeReadsIt(t *testing.T) {
 	}
 }
 
-// TestManagedHooksOfGeminiComeBackOn holds that an installation undoes what keeps managed
-// hooks from running, and that taking it out leaves what was there.
+// TestManagedHooksOfGeminiComeBackOn checks that an installation undoes a setting that keeps managed hooks
+// from running, and that its removal restores the file.
 func TestManagedHooksOfGeminiComeBackOn(t *testing.T) {
 	const file = "root/etc/gemini-cli/settings.json"
 	before := tree{file: `{"hooksConfig": {"enabled": false, "notifications": true}}`}
@@ -90,7 +89,7 @@ func TestManagedHooksOfGeminiComeBackOn(t *testing.T) {
 	}
 }
 
-// TestFoldersThatAreNotTrusted holds where a runtime leaves hooks out since its user does not
+// TestFoldersThatAreNotTrusted checks the folders in which a runtime skips hooks because its user does not
 // trust the folder.
 func TestFoldersThatAreNotTrusted(t *testing.T) {
 	for _, test := range []struct {
@@ -131,8 +130,8 @@ func TestFoldersThatAreNotTrusted(t *testing.T) {
 	}
 }
 
-// TestAProjectsFileCountsWhereItsRuntimeFindsIt installs in a folder of a git repository,
-// and looks from there and from a folder below, as the released clients were seen to.
+// TestAProjectsFileCountsWhereItsRuntimeFindsIt installs in a folder of a git repository, and checks that
+// folder and one below. The expected results come from the released clients.
 func TestAProjectsFileCountsWhereItsRuntimeFindsIt(t *testing.T) {
 	for name, want := range map[string]struct{ written, below string }{
 		"claude":   {"sub/.claude/settings.json", ""},

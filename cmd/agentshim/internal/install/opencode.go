@@ -18,10 +18,10 @@ import (
 //go:embed opencode.js
 var plugin []byte
 
-// noSettings is the line of the plugin that an installation fills in.
+// noSettings is the line of the plugin that an installation replaces.
 const noSettings = "const SETTINGS = {};\n"
 
-// pluginSettings are what the plugin is told; the names are the plugin's.
+// pluginSettings are the settings of the plugin, under the plugin's own names.
 type pluginSettings struct {
 	Shim        string   `json:"agentshim"`
 	Args        []string `json:"args,omitzero"`
@@ -43,7 +43,7 @@ func opencode() *runtime {
 	}
 }
 
-// settings are those of a request, as the plugin's line.
+// settings returns the settings of a request as a line of the plugin.
 func (r *Request) settings() ([]byte, error) {
 	h := &r.Hook
 	s := pluginSettings{Shim: h.Shim, Agent: h.Agent, State: h.State, TimeoutMs: h.Timeout.Milliseconds(), Unreachable: h.Unreachable}
@@ -62,13 +62,13 @@ func (r *Request) settings() ([]byte, error) {
 	return append([]byte("const SETTINGS = "), append(b, ";\n"...)...), err
 }
 
-// ourPlugin reports whether a file is a plugin of ours, of any version.
+// ourPlugin reports whether a file is agentshim's plugin, of any version.
 func ourPlugin(text []byte) bool {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	return bytes.HasPrefix(first, []byte("// The fabric's plugin for OpenCode, written here by"))
 }
 
-// installPlugin writes the plugin, and names it where OpenCode does not find it itself.
+// installPlugin writes the plugin, and adds it to the configuration if OpenCode does not find it itself.
 func (t *runtime) installPlugin(f file, r *Request) (Plan, error) {
 	if f.there && !ourPlugin(f.content) {
 		return Plan{}, fmt.Errorf("%s is not a plugin of agentshim; remove it, and install again", f.path)
@@ -106,11 +106,11 @@ func (t *runtime) uninstallPlugin(f file, r *Request) (Plan, error) {
 		return p, nil
 	}
 	named, err := t.mention(r, false)
-	p.Changes = append(named, p.Changes...) // no name without its file
+	p.Changes = append(named, p.Changes...) // the configuration must not name a missing file
 	return p, err
 }
 
-// mention brings OpenCode's managed configuration to name the plugin, or not.
+// mention adds the plugin to OpenCode's managed configuration, or removes it.
 func (t *runtime) mention(r *Request, wanted bool) ([]Change, error) {
 	path, err := r.path(t)
 	if err != nil {
@@ -131,9 +131,9 @@ func (t *runtime) mention(r *Request, wanted bool) ([]Change, error) {
 	return t.named(f, d, url, wanted)
 }
 
-// pluginURL is how OpenCode's managed configuration names the plugin.
+// pluginURL returns the name of the plugin in OpenCode's managed configuration.
 func (r *Request) pluginURL(t *runtime) (jsontext.Value, error) {
-	plain := Request{Scope: r.Scope, Machine: Machine{OS: r.Machine.OS}} // as OpenCode will see it
+	plain := Request{Scope: r.Scope, Machine: Machine{OS: r.Machine.OS}} // without Root, as OpenCode will see it
 	there, err := plain.path(t)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (r *Request) pluginURL(t *runtime) (jsontext.Value, error) {
 	return schema.Marshal("file://" + there)
 }
 
-// unnamed says what of the managed configuration does not name the plugin that is there.
+// unnamed returns which part of the managed configuration does not name the installed plugin.
 func (r *Request) unnamed(t *runtime) ([]string, error) {
 	if r.Scope != Managed {
 		return nil, nil
@@ -185,8 +185,7 @@ func (t *runtime) named(f file, d *edit.Doc, url jsontext.Value, wanted bool) ([
 	return []Change{c}, nil
 }
 
-// pluginHook is the command that an installed plugin starts where no daemon
-// answers.
+// pluginHook returns the command that an installed plugin starts if no daemon answers.
 func pluginHook(text []byte) Owned {
 	o := Owned{Event: "tool.execute.before", Gate: true, Blocks: true}
 	if !asWritten(text) {

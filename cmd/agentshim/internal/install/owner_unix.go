@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Foreign reports whether what root writes into a folder would be in the way of
-// somebody else, whose folder it is: with sudo, homes are others'.
+// Foreign reports whether this process is root's and a folder belongs to another user, whose programs
+// root's files would block. With sudo, a home folder is another user's.
 func Foreign(dir string) bool {
 	for dir != "" && os.Geteuid() == 0 {
 		if info, err := os.Stat(dir); err == nil {
@@ -25,7 +25,7 @@ func Foreign(dir string) bool {
 	return false
 }
 
-// links is how many names a file has.
+// links returns the number of names of a file.
 func links(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink) //nolint:unconvert // it is smaller on other systems

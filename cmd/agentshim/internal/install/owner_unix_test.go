@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
 )
 
-// TestAFileKeepsItsOwner holds that root can install for somebody else.
+// TestAFileKeepsItsOwner checks that files keep their owners if root installs for another user.
 func TestAFileKeepsItsOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away: that owners are kept is not tested")
@@ -44,7 +44,7 @@ func TestAFileKeepsItsOwner(t *testing.T) {
 	}
 }
 
-// giveAway gives files below a folder to another user, who can reach them.
+// giveAway changes the owner of files below a folder to another user, who can reach them.
 func giveAway(t *testing.T, dir string, files ...string) {
 	t.Helper()
 	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
@@ -64,8 +64,8 @@ func giveAway(t *testing.T, dir string, files ...string) {
 	}
 }
 
-// TestRootFollowsLinksNoFurtherThanTheirOwner has a user's links lead root to files and
-// folders that are root's, and to one that is the user's.
+// TestRootFollowsLinksNoFurtherThanTheirOwner has a user's links lead to files and folders of root, and
+// to one of the user.
 func TestRootFollowsLinksNoFurtherThanTheirOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can follow others' links: that they lead nowhere is not tested")
@@ -122,8 +122,8 @@ func TestRootFollowsLinksNoFurtherThanTheirOwner(t *testing.T) {
 	}
 }
 
-// TestNewFoldersAreForWhomTheyShould holds that a strict umask does not hide the
-// machine's hooks from its users.
+// TestNewFoldersAreForWhomTheyShould checks that a strict umask does not hide the machine's hooks from its
+// users.
 func TestNewFoldersAreForWhomTheyShould(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	for _, test := range []struct {
@@ -145,7 +145,7 @@ func TestNewFoldersAreForWhomTheyShould(t *testing.T) {
 	}
 }
 
-// TestRootLeavesOthersFoldersAlone holds that it is known whose a folder will be.
+// TestRootLeavesOthersFoldersAlone checks that Foreign predicts the owner of a folder.
 func TestRootLeavesOthersFoldersAlone(t *testing.T) {
 	dir := t.TempDir()
 	below := filepath.Join(dir, "state/hookfabric")
@@ -163,8 +163,7 @@ func TestRootLeavesOthersFoldersAlone(t *testing.T) {
 	}
 }
 
-// TestAPipeIsNotWaitedFor holds that who puts a pipe where a configuration should
-// be stops nobody.
+// TestAPipeIsNotWaitedFor checks that a pipe in place of a configuration does not block an installation.
 func TestAPipeIsNotWaitedFor(t *testing.T) {
 	dir := plant(t, tree{"root/home/u/.claude/other": ""})
 	if err := syscall.Mkfifo(filepath.Join(dir, settings), 0o600); err != nil {
@@ -175,8 +174,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWhatCanNotBeWrittenLeavesNothing has no room for what is longer than what
-// was there, as on a full disk.
+// TestWhatCanNotBeWrittenLeavesNothing limits the space for the new content, as on a full disk.
 func TestWhatCanNotBeWrittenLeavesNothing(t *testing.T) {
 	const mode = "INSTALL_ON_A_FULL_DISK"
 	if dir := os.Getenv(mode); dir != "" {

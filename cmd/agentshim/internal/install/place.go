@@ -8,20 +8,19 @@ import (
 	"path/filepath"
 )
 
-// A Machine is where things lie.
+// A Machine holds the folders and variables that locate configurations.
 type Machine struct {
-	// Root is put before all paths of the system and of homes, to prepare an image;
-	// empty: this machine as it is.
+	// Root is a prefix of all paths of the system and of homes, to prepare an image; empty: this machine.
 	Root string
-	// Home is the user's folder, Dir the project's; both absolute.
+	// Home is the user's folder, Dir the project's. Both are absolute.
 	Home, Dir string
-	// Env looks up the variables by which runtimes are told to look elsewhere.
+	// Env looks up the variables that move a runtime's configuration.
 	Env func(name string) string
-	// OS is as [runtime.GOOS] names it.
+	// OS is a value of [runtime.GOOS].
 	OS string
 }
 
-// An anchor is what a path begins at.
+// An anchor is the folder that a path is relative to.
 type anchor int
 
 // The anchors; system is the file system's root.
@@ -35,25 +34,26 @@ const (
 type place struct {
 	anchor anchor
 	path   string
-	// darwin is the path on macOS; empty: the same.
+	// darwin is the path on macOS; empty: the same path.
 	darwin string
-	// env names the variable that may say another folder, below is the path in it.
+	// env is the variable that may name another folder, and below is the path in that folder.
 	env, below string
 	// toml: the file is not JSON.
 	toml bool
-	// reach says in which folders a project's file counts.
+	// reach determines in which folders a project's file applies.
 	reach reach
 }
 
-// A reach says from where a runtime finds a project's file.
+// A reach determines the folders from which a runtime finds a project's file.
 type reach int
 
 const (
-	// here: it reads the file of the folder that it is started in.
+	// here: the runtime reads the file of the folder in which it starts.
 	here reach = iota
-	// rootOnly: it reads that of the git repository's root. Outside of one, as here.
+	// rootOnly: the runtime reads the file of the git repository's root. Outside of a repository, it is
+	// like here.
 	rootOnly
-	// upward: it reads those of its folder and of all above, up to the repository's root.
+	// upward: the runtime reads the files of its folder and of all above it, up to the repository's root.
 	upward
 )
 
@@ -82,7 +82,7 @@ func (m Machine) locate(p place) (string, error) {
 	return filepath.Join(m.Root, p.path), nil
 }
 
-// inProject is the file that counts in the project's folder, or would if it were there.
+// inProject returns the file that applies in the project's folder, which need not exist.
 func (m Machine) inProject(p place) string {
 	root := repository(m.Dir)
 	if p.reach == rootOnly && root != "" {
@@ -98,7 +98,7 @@ func (m Machine) inProject(p place) string {
 	return filepath.Join(m.Dir, p.path)
 }
 
-// repository is the root of the git repository that a folder is in; empty: it is in none.
+// repository returns the root of the git repository with a folder; empty: the folder is in no repository.
 func repository(dir string) string {
 	for dir := range foldersUp(dir, "") {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
@@ -108,8 +108,7 @@ func repository(dir string) string {
 	return ""
 }
 
-// foldersUp yields a folder and those above it, the last one being top, or the file system's
-// root.
+// foldersUp yields a folder and those above it, up to top or the file system's root.
 func foldersUp(dir, top string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for yield(dir) && dir != top && dir != filepath.Dir(dir) {
@@ -118,8 +117,8 @@ func foldersUp(dir, top string) iter.Seq[string] {
 	}
 }
 
-// Above is a project's file with our hooks in a folder above, which does not count in the
-// project's folder itself; empty: there is none.
+// Above returns a project's file with agentshim's hooks in a parent folder that does not apply in the
+// project's folder itself; empty: there is no such file.
 func Above(m Machine, name string) string {
 	t, ok := runtimes()[name]
 	if !ok || m.Dir == "" || t.places[Project].reach != here {
@@ -142,5 +141,5 @@ func (m Machine) env(name string) string {
 	return m.Env(name)
 }
 
-// path is where the configuration of a request lies.
+// path returns the path of the configuration of a request.
 func (r *Request) path(t *runtime) (string, error) { return r.Machine.locate(t.places[r.Scope]) }

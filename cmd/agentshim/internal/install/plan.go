@@ -39,14 +39,14 @@ func (t *runtime) install(r *Request) (Plan, error) {
 	c := f.become(d.Text(), r.Scope)
 	c.shown = t.shown
 	if f.there && edit.Equal(d.Plain(), was) {
-		c.After = c.Before // at most its formatting would differ
+		c.After = c.Before // only its formatting could differ
 	}
 	c.backup = len(before) == 0
 	c.summary = t.installed(r, len(before))
 	return Plan{Changes: []Change{c}}, nil
 }
 
-// installed says what an installation does.
+// installed returns a sentence about an installation.
 func (t *runtime) installed(r *Request, before int) string {
 	n := len(t.wanted(r))
 	switch {
@@ -58,7 +58,7 @@ func (t *runtime) installed(r *Request, before int) string {
 	return fmt.Sprintf("updated the hooks of agentshim in %s, at %d events", t.label, n)
 }
 
-// unreadable says what to do about a configuration that cannot be changed.
+// unreadable returns an error that says how to make a configuration readable.
 func (t *runtime) unreadable(path string, err error) error {
 	also := fmt.Sprintf("so %s ignores the whole file", t.label)
 	switch {
@@ -102,11 +102,12 @@ func (t *runtime) uninstall(r *Request) (Plan, error) {
 	return Plan{Changes: []Change{c}}, nil
 }
 
-// without is the change that leaves what is in d, where our hooks are not any more.
+// without returns the change to d, which no longer has agentshim's hooks. If nothing else has changed
+// since the installation, it restores the backup copy.
 func (t *runtime) without(f file, d *edit.Doc, r *Request) Change {
 	kept, name := f.kept()
 	old, err := edit.ParseAs(kept, t.syntax)
-	if name == "" || err != nil { // there was no file before, or nobody knows what was in it
+	if name == "" || err != nil { // there was no file before, or its content is unknown
 		c := f.become(d.Text(), r.Scope)
 		c.shown = t.shown
 		if name == "" && onlySettings(d, t.sets[r.Scope]) {
@@ -118,12 +119,12 @@ func (t *runtime) without(f file, d *edit.Doc, r *Request) Change {
 	c := f.become(d.Text(), r.Scope)
 	c.shown = t.shown
 	if t.bare(old) == t.bare(d) {
-		c.After, c.drop = kept, name // nothing else changed since
+		c.After, c.drop = kept, name // nothing else has changed since the installation
 	}
 	return c
 }
 
-// onlySettings reports whether nothing is in d but what an installation writes.
+// onlySettings reports whether d has only settings that an installation writes.
 func onlySettings(d *edit.Doc, all []setting) bool {
 	empty, err := edit.Parse(nil)
 	rest, rerr := edit.Parse(d.Plain())
@@ -134,7 +135,7 @@ func onlySettings(d *edit.Doc, all []setting) bool {
 	return len(rest.Names()) == 0
 }
 
-// bare is a document without its form, and without lists of hooks that are empty.
+// bare returns a document without its formatting, and without empty lists of hooks.
 func (t *runtime) bare(d *edit.Doc) string {
 	b, err := edit.Parse(d.Plain())
 	if err != nil {

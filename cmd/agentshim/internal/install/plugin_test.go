@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(sdktest.Main(m)) }
 
-// The plugin's tests are in JavaScript, against a daemon that reads and answers
-// as the shim does.
+// TestThePluginForOpenCode runs the plugin's tests, which are in JavaScript, against a daemon that reads
+// and answers as the shim does.
 func TestThePluginForOpenCode(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")
@@ -32,8 +32,7 @@ func TestThePluginForOpenCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Only where something hangs is a deadline waited for: on a busy machine programs
-	// start late.
+	// Only a hanging test reaches the deadline. It is long because programs start slowly on a busy machine.
 	for settings, script := range map[string]string{
 		`{"agent":"agent/1"}`:    "answers",
 		`{"args":["--managed"]}`: "failures",
@@ -62,8 +61,8 @@ func TestThePluginForOpenCode(t *testing.T) {
 	}
 }
 
-// inDialect answers what OpenCode's dialect makes of the verdict that the tool's name,
-// or the prompt, asks for.
+// inDialect returns the answer of OpenCode's dialect for the verdict that the tool's name, or the prompt,
+// requests.
 func inDialect(t *testing.T) sdktest.Answer {
 	d, err := dialect.For("opencode")
 	if err != nil {

@@ -13,28 +13,28 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
 )
 
-// A runtime is how one agent runtime is told of hooks.
+// A runtime describes the hooks configuration of one agent runtime.
 type runtime struct {
 	name, label string
-	// binary is the program by which it is known to be there.
+	// binary is the program whose presence shows that the runtime is installed.
 	binary string
 	places map[Scope]place
 	events []event
-	// below is the path of the object whose members are events; sets are members
-	// beside it that must be there.
+	// below is the path of the object whose members are events. sets are settings that must be present
+	// beside it.
 	below []string
 	sets  map[Scope][]setting
-	// entry is what stands in an event's list.
+	// entry returns an entry of an event's list.
 	entry func(r *Request, e event) any
-	// http is the first version that can ask the daemon itself, and refuses a call where
-	// that fails; the zero Version: none can.
+	// http is the first version that can ask the daemon itself and refuses a call if that fails; the zero
+	// Version: no version can.
 	http probe.Version
-	// syntax is what it reads besides JSON, as its releases were seen to.
+	// syntax is the set of extensions of JSON that its releases accept.
 	syntax edit.Syntax
-	// open: it lets a call pass when a hook cannot start or is killed, and has no setting
-	// against that.
+	// open: the runtime lets a call pass if a hook cannot start or is killed, and has no setting against
+	// that.
 	open bool
-	// plugin: a program in the runtime itself is installed, no hooks.
+	// plugin: agentshim installs a plugin of the runtime instead of hooks.
 	plugin bool
 }
 
@@ -42,30 +42,30 @@ type runtime struct {
 type setting struct {
 	path  []string
 	value jsontext.Value
-	// keep: what somebody else wrote there stays.
+	// keep: the value of another program stays.
 	keep bool
 }
 
-// An event is one at which the shim is installed.
+// An event is an event of the runtime with a hook of agentshim.
 type event struct {
 	name string
-	// tool: it is about one tool call, so that a matcher applies.
+	// tool: the event is about one tool call, so a matcher applies.
 	tool bool
-	// gate: a shim that fails must not let it pass.
+	// gate: a shim that fails must not let the event pass.
 	gate bool
-	// only says when it is installed; empty: always.
+	// only is the condition for the hook; empty: it is always installed.
 	only string
-	// most is the longest that the runtime waits; 0: as long as it is told.
+	// most is the limit on how long the runtime waits; 0: the hook's timeout is the limit.
 	most time.Duration
 }
 
-// The reasons to install at an event only sometimes.
+// The conditions for hooks that are not always installed.
 const (
 	onlyApprove = "approve"
 	onlyModels  = "models"
 )
 
-// runtimes are all runtimes; add yours here.
+// runtimes returns all runtimes; add yours here.
 func runtimes() map[string]*runtime {
 	all := map[string]*runtime{}
 	for _, t := range []*runtime{claude(), codex(), gemini(), qwen(), cursor(), copilot(), agy(), opencode()} {
@@ -74,10 +74,10 @@ func runtimes() map[string]*runtime {
 	return all
 }
 
-// Names lists the runtimes that the shim can be installed in.
+// Names lists the runtimes that agentshim can be installed in.
 func Names() []string { return slices.Sorted(maps.Keys(runtimes())) }
 
-// target finds the runtime of a request.
+// target returns the runtime of a request.
 func (r *Request) target() (*runtime, error) {
 	t, ok := runtimes()[r.Runtime]
 	if !ok {
@@ -89,7 +89,7 @@ func (r *Request) target() (*runtime, error) {
 	return t, nil
 }
 
-// wanted are the events at which r installs.
+// wanted returns the events at which r installs hooks.
 func (t *runtime) wanted(r *Request) (all []event) {
 	for _, e := range t.events {
 		if e.only == "" || e.only == onlyApprove && r.Hook.Approve || e.only == onlyModels && r.Hook.Models {
@@ -199,8 +199,8 @@ func agy() *runtime {
 	}
 }
 
-// Program is the program by which a runtime is known to be there; empty: the
-// runtime is unknown.
+// Program returns the program whose presence shows that a runtime is installed; empty: the runtime is
+// unknown.
 func Program(name string) string {
 	if t, ok := runtimes()[name]; ok {
 		return t.binary
@@ -214,7 +214,7 @@ func Open(name string) bool {
 	return ok && t.open
 }
 
-// Scopes are those in which a runtime can be told of hooks.
+// Scopes returns the scopes in which a runtime can have hooks.
 func Scopes(name string) (all []Scope) {
 	t, ok := runtimes()[name]
 	for _, s := range []Scope{User, Project, Managed} {

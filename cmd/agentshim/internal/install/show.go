@@ -11,14 +11,13 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
 )
 
-// What would be changed is shown to people, and ends up in logs: of what is not
-// ours only the names are shown, since settings hold keys and tokens.
+// Diffs are for people, and end up in logs. They show only the names of entries that are not agentshim's,
+// because settings may hold keys and tokens.
 
-// hidden stands for what is not shown.
+// hidden replaces the values that a diff must not show.
 const hidden = "…"
 
-// shown is a configuration as people may see it: our hooks, and the names of all
-// else.
+// shown returns a configuration for a diff: agentshim's hooks, and only the names of all other entries.
 func (t *runtime) shown(text []byte) []byte {
 	return edit.Mask(text, hidden, func(path []string, v jsontext.Value) bool {
 		if len(path) <= len(t.below) || !slices.Equal(path[:len(t.below)], t.below) {
@@ -32,7 +31,7 @@ func (t *runtime) shown(text []byte) []byte {
 	})
 }
 
-// shownTOML is the same for TOML: our lines, and that there are others.
+// shownTOML is the same for TOML: it returns agentshim's lines, and marks the others.
 func shownTOML(text []byte) []byte {
 	var out []byte
 	inside := false
@@ -50,8 +49,7 @@ func shownTOML(text []byte) []byte {
 	return out
 }
 
-// hideUsers hides names and passwords in URLs, which hooks may have that somebody
-// wrote by hand.
+// hideUsers hides names and passwords in URLs, which a user may have added to a hook by hand.
 func hideUsers(text []byte) []byte {
 	return regexp.MustCompile(`//[^/@\s"']+@`).ReplaceAll(text, []byte("//***@"))
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Codex's requirements are TOML, which nothing writes back as it was read. So
-// our lines are marked, put in and taken out as text, and what came of it is
-// read again: if it does not say what it should, nothing is written.
+// Codex's requirements are TOML, and no library preserves the formatting of a TOML file. agentshim
+// therefore adds and removes marked lines as text, and reads the result again. If the result does not
+// have the intended content, it writes nothing.
 const (
 	lineMark  = " # agentshim"
 	blockMark = "# agentshim: what stands between these two lines is written by 'agentshim install'"
@@ -26,7 +26,7 @@ const (
 
 const managedOnly = "allow_managed_hooks_only"
 
-// A table is what TOML says.
+// A table is the content of a TOML table.
 type table = map[string]any
 
 func readTOML(text []byte) (table, error) {
@@ -35,7 +35,7 @@ func readTOML(text []byte) (table, error) {
 	return m, err
 }
 
-// withoutOurs is a text without our lines.
+// withoutOurs returns a text without agentshim's lines.
 func withoutOurs(text []byte) []byte {
 	var out []byte
 	inside := false
@@ -51,7 +51,7 @@ func withoutOurs(text []byte) []byte {
 	return out
 }
 
-// withOurs is a text with what the request wants. It has nothing of ours yet.
+// withOurs returns a text with the lines of a request. The text must not have any of them yet.
 func (t *runtime) withOurs(text []byte, r *Request) ([]byte, error) {
 	m, err := readTOML(text)
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *runtime) withOurs(text []byte, r *Request) ([]byte, error) {
 	for _, e := range t.wanted(r) {
 		block.WriteString(t.tableOf(r, e))
 	}
-	if m[managedOnly] == nil { // a member of the file itself has to stand before all tables
+	if m[managedOnly] == nil { // a top-level member must precede all tables
 		text = slices.Concat([]byte(managedOnly+" = true"+lineMark+"\n"), text)
 	}
 	if len(text) > 0 && text[len(text)-1] != '\n' {
@@ -87,7 +87,7 @@ func featuresHeader() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*features[ \t]*\][ \t]*(#.*)?$`)
 }
 
-// switched refuses a switch that is off.
+// switched returns an error if a switch is off.
 func switched(v any, name string) error {
 	if v != nil && v != true {
 		return fmt.Errorf("%s is %v there, which can switch hooks off; set it to true, or remove the line", name, v)
@@ -95,7 +95,7 @@ func switched(v any, name string) error {
 	return nil
 }
 
-// tableOf is one event's hook.
+// tableOf returns the hook for one event.
 func (t *runtime) tableOf(r *Request, e event) string {
 	match := ""
 	if e.tool {
@@ -105,7 +105,7 @@ func (t *runtime) tableOf(r *Request, e event) string {
 		e.name, match, e.name, basic(r.line(e, true)), e.seconds(&r.Hook))
 }
 
-// basic is a TOML string.
+// basic returns a TOML string.
 func basic(s string) string {
 	if !strings.ContainsAny(s, "'\n\r\x00") {
 		return "'" + s + "'"
@@ -113,7 +113,7 @@ func basic(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\t", `\t`).Replace(s) + `"`
 }
 
-// says checks that a text says what the old one did, and ours.
+// says checks that a text has the content of the old one and the hooks of the request.
 func (t *runtime) says(text []byte, old table, r *Request) error {
 	got, err := readTOML(text)
 	if err != nil {
@@ -138,7 +138,7 @@ func (t *runtime) says(text []byte, old table, r *Request) error {
 	return nil
 }
 
-// with is a table with one more member.
+// with returns a table with one more member.
 func with(old any, name string, v any) table {
 	all := table{name: v}
 	t, _ := old.(table)
@@ -158,7 +158,7 @@ func canonical(m table) string {
 	return string(b)
 }
 
-// ownedTOML lists our hooks in a TOML file.
+// ownedTOML returns agentshim's hooks in a TOML file.
 func (t *runtime) ownedTOML(text []byte) ([]Owned, error) {
 	m, err := readTOML(text)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
 )
 
-// Untrusted says why a runtime does not run our hooks in the project's folder, though it has
-// them: its user does not trust the folder. Empty: nothing of the kind was found.
+// Untrusted returns why a runtime does not run agentshim's hooks in the project's folder although it has
+// them: its user does not trust the folder. It is empty if the folder is trusted or the runtime has
+// no such list.
 func Untrusted(m Machine, name string) string {
 	switch name {
 	case "copilot":
@@ -20,8 +21,8 @@ func Untrusted(m Machine, name string) string {
 	return ""
 }
 
-// untrustedCopilot is about the hooks of a project, which GitHub Copilot leaves out without
-// a word in a folder that is not trusted.
+// untrustedCopilot checks the hooks of a project, which GitHub Copilot silently skips in a folder that is
+// not trusted.
 func untrustedCopilot(m Machine) string {
 	found, err := Find(m, "copilot", Project)
 	user, uerr := Find(m, "copilot", User)
@@ -42,8 +43,8 @@ func untrustedCopilot(m Machine) string {
 	return fmt.Sprintf("GitHub Copilot does not run the hooks in %s, because %s does not have this folder in trusted_folders; run copilot here, and trust the folder", found.Path, config)
 }
 
-// untrustedGemini is about all hooks: in a folder that its user said not to trust, Gemini
-// CLI runs none.
+// untrustedGemini checks whether the user marked the folder as not trusted: Gemini CLI runs no hooks
+// there.
 func untrustedGemini(m Machine) string {
 	trust := offSwitch{path: []string{"security", "folderTrust", "enabled"}, off: false}
 	s, _ := gemini().offSwitch()
@@ -76,7 +77,7 @@ func untrustedGemini(m Machine) string {
 	return fmt.Sprintf("Gemini CLI runs no hooks in this folder, not even managed ones, because %s marks the folder as not trusted; run gemini here, and change that with /permissions", list)
 }
 
-// within reports whether a folder is another one, or lies below it.
+// within reports whether dir is the other folder, or lies below it.
 func within(dir, other string) bool {
 	rel, err := filepath.Rel(other, dir)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

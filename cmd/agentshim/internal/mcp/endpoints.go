@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The endpoints of a connection are its client and its server, with what they said about
+// The endpoints of a connection are its client and its server, with the data that they sent about
 // themselves in the handshake.
 type endpoints struct {
 	session string // identifies the connection if the client sends no session

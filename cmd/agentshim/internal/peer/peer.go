@@ -10,11 +10,10 @@ import (
 	"syscall"
 )
 
-// ErrStranger is a peer that is another user.
+// ErrStranger means that the peer is another user.
 var ErrStranger = errors.New("the other end of the socket belongs to another user")
 
-// Check refuses a connected unix socket whose other end is neither this user's
-// nor root's.
+// Check returns an error unless the other end of a connected unix socket is this user or root.
 func Check(fd int) error {
 	uid, err := UID(fd)
 	if err != nil {
@@ -30,7 +29,7 @@ func allowed(uid, own int) error {
 	return nil
 }
 
-// CheckConn is Check for a connection of package net.
+// CheckConn is like Check, for a connection of package net.
 func CheckConn(c syscall.Conn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -2,7 +2,7 @@ package peer
 
 import "golang.org/x/sys/unix"
 
-// UID is the user at the other end.
+// UID returns the user at the other end.
 func UID(fd int) (int, error) {
 	cred, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {

@@ -2,7 +2,7 @@ package peer
 
 import "golang.org/x/sys/unix"
 
-// UID is the user at the other end.
+// UID returns the user at the other end.
 func UID(fd int) (int, error) {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A CodexHook is a hook as Codex itself sees it. One that it does not trust it
-// skips without a word.
+// A CodexHook is a hook as Codex reports it. Codex silently skips a hook that it does not trust.
 type CodexHook struct {
 	Key         string `json:"key"`
 	Event       string `json:"eventName"`
@@ -34,13 +33,13 @@ func (h *CodexHook) Runs() bool {
 }
 
 const (
-	// codexTime is how long Codex may take for all that it is asked.
+	// codexTime limits the time that Codex may take for all requests.
 	codexTime = 30 * time.Second
-	// maxMessage bounds one message of Codex.
+	// maxMessage limits one message of Codex.
 	maxMessage = 8 << 20
 )
 
-// CodexHooks asks Codex which hooks it has for a folder.
+// CodexHooks returns the hooks that Codex has for a folder.
 func CodexHooks(ctx context.Context, dir string) (all []CodexHook, err error) {
 	err = withCodex(ctx, func(c *codex) error {
 		all, err = c.hooks(dir)
@@ -49,8 +48,8 @@ func CodexHooks(ctx context.Context, dir string) (all []CodexHook, err error) {
 	return all, err
 }
 
-// TrustCodex has Codex trust the hooks of a folder that are chosen, or, with
-// trust false, forget that it does. It returns how many are so now.
+// TrustCodex has Codex trust the chosen hooks of a folder or, if trust is false, stop trusting them.
+// It returns how many hooks it changed.
 func TrustCodex(ctx context.Context, dir string, trust bool, chosen func(*CodexHook) bool) (n int, err error) {
 	err = withCodex(ctx, func(c *codex) error {
 		all, err := c.hooks(dir)
@@ -87,7 +86,7 @@ type codexEdit struct {
 	Strategy string         `json:"mergeStrategy"`
 }
 
-// keyPath quotes a key as TOML does, so that its dots are no path.
+// keyPath quotes a key as TOML does, so that a dot in it does not separate keys.
 func keyPath(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
@@ -99,7 +98,7 @@ type codex struct {
 	last int
 }
 
-// withCodex starts Codex, asks, and ends it.
+// withCodex starts Codex, calls ask, and ends Codex.
 func withCodex(ctx context.Context, ask func(*codex) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, codexTime, fmt.Errorf("codex did not answer within %s", codexTime))
 	defer cancel()
@@ -124,7 +123,7 @@ func withCodex(ctx context.Context, ask func(*codex) error) error {
 	}
 	_ = in.Close()
 	cancelled := context.Cause(ctx)
-	cancel() // it may go on without its stdin, and nobody needs it any more
+	cancel() // it may continue without stdin, and its output is no longer needed
 	_ = cmd.Wait()
 	sweep(cmd)
 	if err != nil && cancelled != nil {
@@ -158,7 +157,7 @@ func (c *codex) hooks(dir string) ([]CodexHook, error) {
 	var all []CodexHook
 	for _, d := range answer.Data {
 		all = append(all, d.Hooks...)
-		for _, e := range d.Errors { // it lists no hooks then, which must not be taken for there being none
+		for _, e := range d.Errors { // the list is empty then, which does not mean that there are no hooks
 			return nil, fmt.Errorf("codex could not read its configuration for %s: %s", e.Path, e.Message)
 		}
 	}
@@ -173,7 +172,7 @@ func (c *codex) send(v any) error {
 	return err
 }
 
-// call asks for one thing, and reads until it is answered.
+// call sends one request, and reads until its answer arrives.
 func (c *codex) call(method string, params, into any) error {
 	c.last++
 	if err := c.send(map[string]any{"id": c.last, "method": method, "params": params}); err != nil {

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// alone gives a program a group of its own, so that what it starts ends with it.
+// alone puts a program into its own process group, so that sweep can end its children with it.
 func alone(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 }
 
-// sweep ends what a program left running.
+// sweep kills the processes that a program left running.
 func sweep(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

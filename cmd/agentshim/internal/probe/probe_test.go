@@ -22,11 +22,11 @@ import (
 func TestVersionsAreRead(t *testing.T) {
 	for text, want := range map[string]probe.Version{
 		"2.1.329 (Claude Code)": {2, 1, 329}, "codex-cli 0.169.0\n": {0, 169, 0}, "0.61.0": {0, 61, 0}, "v10.20.30-rc.1": {10, 20, 30},
-		"": {}, "none": {}, "1.2": {}, "0.0.0": {}, "99999999999.1.1": {}, // a number that is none
+		"": {}, "none": {}, "1.2": {}, "0.0.0": {}, "99999999999.1.1": {}, // a number that is too long
 	} {
 		got, ok := probe.ParseVersion(text)
 		if want == (probe.Version{}) && text == "99999999999.1.1" {
-			continue // any is right, as long as nothing breaks
+			continue // any result is valid, as long as nothing panics
 		}
 		if got != want || ok != want.Known() {
 			t.Errorf("%q is %v, %v", text, got, ok)
@@ -43,7 +43,7 @@ func TestVersionsAreRead(t *testing.T) {
 	}
 }
 
-// script is a program of this test.
+// script writes a shell script, and returns its path.
 func script(t *testing.T, text string) string {
 	path := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil { //nolint:gosec // it is a program
@@ -77,8 +77,8 @@ func TestAProgramIsRun(t *testing.T) {
 	}
 }
 
-// TestAProgramThatHangsIsEndedWithItsChildren holds that nothing that was
-// started stays behind: the child holds a pipe open, which ends when it does.
+// TestAProgramThatHangsIsEndedWithItsChildren checks that no child stays behind: the child holds a
+// pipe open, which closes when the child ends.
 func TestAProgramThatHangsIsEndedWithItsChildren(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

@@ -9,37 +9,38 @@ import (
 	"time"
 )
 
-// A Command is a program that is run once.
+// A Command describes one run of a program.
 type Command struct {
-	// Path is the program, Args what follows it.
+	// Path is the program, Args are its arguments.
 	Path string
 	Args []string
-	// Dir is where it runs; empty: here. Env is its environment; nil: that of this process.
+	// Dir is the working directory; empty: the current one. Env is the environment; nil: that of this
+	// process.
 	Dir string
 	Env []string
-	// Stdin is what it reads.
+	// Stdin is its input.
 	Stdin []byte
-	// Timeout is when it is ended, with all that it started.
+	// Timeout is the time after which Run ends the program and its children.
 	Timeout time.Duration
 }
 
-// A Result is what a program left behind.
+// A Result is the output of a program.
 type Result struct {
 	Stdout, Stderr []byte
-	// Exit is its exit code; -1: it was ended.
+	// Exit is its exit code; -1: Run ended the program.
 	Exit int
 	// Took is how long it ran.
 	Took time.Duration
 }
 
 const (
-	// maxOutput bounds what is kept of a program's output.
+	// maxOutput limits how much of a program's output is kept.
 	maxOutput = 1 << 20
-	// grace is how long a program's children may hold its output open after it ended.
+	// grace is how long a program's children may hold its output open after the program has ended.
 	grace = time.Second
 )
 
-// Run runs a program. An exit code is no error.
+// Run runs a program. A nonzero exit code is not an error.
 func Run(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("%s did not end within %s", c.Path, c.Timeout))
 	defer cancel()
@@ -64,7 +65,7 @@ func Run(ctx context.Context, c Command) (Result, error) {
 	return r, err
 }
 
-// bounded keeps the beginning of what is written to it.
+// bounded keeps the beginning of the data that is written to it.
 type bounded struct{ b []byte }
 
 func (w *bounded) Write(b []byte) (int, error) {

@@ -17,7 +17,7 @@ import (
 // A Version is three numbers; the zero Version is unknown.
 type Version [3]int
 
-// Known reports whether v says anything.
+// Known reports whether the version is known.
 func (v Version) Known() bool { return v != Version{} }
 
 // Before reports whether v is older than w, or unknown.
@@ -32,11 +32,11 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2])
 }
 
-// versionForm is compiled when it is needed: a hook, which starts once per call,
-// needs none.
+// versionForm is compiled at its first use, because a hook, which starts once per call, does not need
+// it.
 var versionForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d{1,9})\.(\d{1,9})\.(\d{1,9})`) })
 
-// ParseVersion finds the version in what a program says of itself.
+// ParseVersion finds the version in a program's output.
 func ParseVersion(text string) (v Version, ok bool) {
 	m := versionForm().FindStringSubmatch(text)
 	if m == nil {
@@ -48,7 +48,7 @@ func ParseVersion(text string) (v Version, ok bool) {
 	return v, v.Known()
 }
 
-// Find is where a program is; empty: not on the PATH.
+// Find returns the path of a program; empty: it is not on the PATH.
 func Find(program string) string {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -57,19 +57,19 @@ func Find(program string) string {
 	return path
 }
 
-// versionTime is how long a program may take to say its version: some start a
-// whole JavaScript engine for it.
+// versionTime limits how long a program may take to print its version. Some start a whole JavaScript
+// engine for it.
 const versionTime = 20 * time.Second
 
-// VersionOf asks a program for its version; unknown: it is not there, or does
-// not say.
+// VersionOf returns the version that a program prints; unknown: the program does not exist, or prints
+// no version.
 func VersionOf(ctx context.Context, program string) Version {
 	v, _ := AskVersion(ctx, program)
 	return v
 }
 
-// AskVersion is VersionOf that says why the version is unknown. An error that is
-// [exec.ErrNotFound]: the program is not there.
+// AskVersion is like VersionOf, and returns why the version is unknown. The error [exec.ErrNotFound]
+// means that the program does not exist.
 func AskVersion(ctx context.Context, program string) (Version, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

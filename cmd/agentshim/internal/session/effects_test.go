@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A runtimes's session, of which every moment is asked about.
+// session is a session of a runtime. The fabric judges each of its moments.
 type session struct {
 	t       *testing.T
 	runtime string
@@ -21,7 +21,7 @@ type session struct {
 	stderr  strings.Builder
 }
 
-// at is what the runtime is answered at a moment when the fabric says v.
+// at returns the answer to the runtime at a moment for which the fabric returns v.
 func (s *session) at(event, payload string, v schema.Verdict) string {
 	s.t.Helper()
 	d, err := dialect.For(s.runtime)
@@ -40,7 +40,7 @@ func (s *session) at(event, payload string, v schema.Verdict) string {
 	return string(r.Stdout)
 }
 
-// flags are those of the event that was asked about last.
+// flags returns the flags of the last event.
 func (s *session) flags() string { return string(s.asked.all[len(s.asked.all)-1].Event.Flags) }
 
 func effects(all ...string) schema.Verdict {
@@ -84,8 +84,8 @@ func TestAFlagThatAHookSetsIsInLaterEvents(t *testing.T) {
 	}
 }
 
-// A message to append at the end of a turn does not put it off: it is there when
-// the agent goes on by itself, and once. A subagent does not get it.
+// A message to append does not put off the end of a turn. The agent gets it once, when it continues
+// for another reason. A subagent does not get it.
 func TestAMessageToAppendWaitsForAMomentThatCanTellIt(t *testing.T) {
 	s := &session{t: t, runtime: "claude", store: shimstate.Folder(t.TempDir())}
 	if got := s.at("Stop", stop, effects(`{"append_message":{"content":"remember the tests"}}`)); got != "" {
@@ -106,7 +106,7 @@ func TestAMessageToAppendWaitsForAMomentThatCanTellIt(t *testing.T) {
 	}
 }
 
-// What no runtime can do is said, once for a verdict.
+// The shim reports once per verdict what no runtime supports.
 func TestMessagesThatCanNotBeDroppedAreSaid(t *testing.T) {
 	s := &session{t: t, runtime: "claude"}
 	s.at("UserPromptSubmit", prompt, effects(`{"drop_messages":{"last":1}}`, `{"drop_messages":{"first":1}}`))

@@ -10,20 +10,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// mostTurns is how often in a row an agent is kept going at the end of its turn by
-// runtimes that have no bound of their own.
+// mostTurns is how often in a row hooks may keep an agent going at the end of its turn in runtimes
+// without a limit of their own.
 const mostTurns = 8
 
-// counts reports whether it is counted how often the agent is kept going. An
-// agent's own loop counts by itself.
+// counts reports whether the shim counts how often hooks keep the agent going. An agent's own loop
+// counts by itself.
 func counts(c *dialect.Call) bool { return (c.Moment.Endless || c.Moment.Turns > 0) && !c.Faulty }
 
-// pairOfEnd is the key of the count of repetitions in the store, which has one item for each.
+// pairOfEnd returns the key under which the store counts repetitions, with one item for each.
 func pairOfEnd(c *dialect.Call) string { return "end of turn/" + c.Event.SessionID + "/" + c.Subagent }
 
-// spent says why the end of the turn cannot be put off once more; nil: it can be.
-// It is found out before anybody is asked, so that what waits for the agent is not
-// taken along with an answer that ends the turn, but stays for the next one.
+// spent returns why hooks cannot put off the end of the turn again; nil: they can. The exchange checks
+// this before it asks the fabric. Items that wait for the agent then stay queued for its next turn,
+// and are not lost with an answer that ends this one.
 func (x *Exchange) spent(c *dialect.Call) error {
 	switch {
 	case !counts(c):
@@ -35,7 +35,7 @@ func (x *Exchange) spent(c *dialect.Call) error {
 	}
 	agent, pair := c.Event.AgentID, pairOfEnd(c)
 	if !c.Moment.Endless && !c.PutOff() && !c.Moment.Unmarked {
-		x.Store.RemoveInjections(agent, pair) // the turn before ended by the runtime's own bound
+		x.Store.RemoveInjections(agent, pair) // the runtime's own limit ended the previous turn
 		return nil
 	}
 	n := len(x.Store.Injections(agent, pair))
@@ -48,16 +48,16 @@ func (x *Exchange) spent(c *dialect.Call) error {
 	if err := x.Store.AddInjections(agent, pair, once()); err != nil {
 		return fmt.Errorf("counting the repetitions: %w", err)
 	}
-	x.Store.RemoveInjections(agent, pair) // it only had to be known that it can be counted
+	x.Store.RemoveInjections(agent, pair) // this was only a test of the store
 	return nil
 }
 
-// once stands for one time that the end of a turn was put off.
+// once returns the record of one time that hooks put off the end of a turn.
 func once() []schema.Injection { return []schema.Injection{{Strategy: schema.UserMessage}} }
 
-// bound lets a turn end that hooks would put off for ever: some runtimes do so as
-// often as they are told, and every time costs a call of the model. What waited
-// for the agent and came all the same is not held back: it comes once only.
+// bound ends a turn that hooks would put off without an end. Some runtimes have no limit, and each
+// time costs a call of the model. An injection that waited for the agent still keeps the agent going,
+// because it comes once only.
 func (x *Exchange) bound(c *dialect.Call, said *schema.Verdict, spent error) {
 	if !counts(c) {
 		return
@@ -73,11 +73,11 @@ func (x *Exchange) bound(c *dialect.Call, said *schema.Verdict, spent error) {
 		return
 	case spent == nil:
 		if x.Store != nil {
-			_ = x.Store.AddInjections(c.Event.AgentID, pairOfEnd(c), once()) // if not, it is seen the next time
+			_ = x.Store.AddInjections(c.Event.AgentID, pairOfEnd(c), once()) // an error shows at the next end
 		}
 		return
 	case !c.Moment.Endless:
-		return // the runtime sees to it
+		return // the runtime enforces its own limit
 	}
 	fmt.Fprintf(x.Stderr, "agentshim: the agent's turn ends, although hooks want it to continue: %v\n", spent)
 	if said.Decision == schema.Retry {

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// ending is the end of a turn of Codex that hooks have an opinion on.
+// ending is the end of a turn of Codex, with hooks that want the agent to continue.
 type ending struct {
 	t      *testing.T
 	store  Store
@@ -38,7 +38,7 @@ func (e *ending) run(v schema.Verdict, active string) string {
 	return string(r.Stdout)
 }
 
-// goesOn is how often the agent goes on until its turn ends, and at most 100 times.
+// goesOn returns how often the agent continues until its turn ends, and at most 100.
 func (e *ending) goesOn(v schema.Verdict) (times int) {
 	e.t.Helper()
 	for active := "false"; times < 100 && strings.Contains(e.run(v, active), "block"); times++ {
@@ -47,8 +47,8 @@ func (e *ending) goesOn(v schema.Verdict) (times int) {
 	return times
 }
 
-// A hook that is never content does not run an agent for ever, and after the turn
-// that ended it has its say again.
+// A hook that always asks for a retry does not keep an agent going without an end. It can put off the
+// end of the next turn again.
 func TestAnAgentDoesNotGoOnForEver(t *testing.T) {
 	for name, store := range map[string]struct {
 		of   Store
@@ -73,7 +73,7 @@ func TestAnAgentDoesNotGoOnForEver(t *testing.T) {
 	}
 }
 
-// Between turns that end by themselves, hooks may keep it going as often as before.
+// After a turn that ends by itself, hooks may keep the agent going as often as before.
 func TestATurnThatEndsIsCountedAnew(t *testing.T) {
 	e := &ending{t: t, store: shimstate.Folder(t.TempDir())}
 	retry := schema.Verdict{Decision: schema.Retry, Reason: "once more"}
@@ -87,7 +87,7 @@ func TestATurnThatEndsIsCountedAnew(t *testing.T) {
 	}
 }
 
-// What waited for the agent reaches it also where hooks are not heard any more.
+// An item that waited reaches the agent also at the limit, where the shim ignores hooks.
 func TestWhatWaitedIsNotHeldBackByTheBound(t *testing.T) {
 	e := &ending{t: t, store: shimstate.Folder(t.TempDir())}
 	retry := schema.Verdict{Decision: schema.Retry, Reason: "once more", Injections: []schema.Injection{{Content: "always", Hook: "h"}}}
@@ -100,8 +100,8 @@ func TestWhatWaitedIsNotHeldBackByTheBound(t *testing.T) {
 	}
 }
 
-// waiting is a fabric where something waits for the agent again and again: it has
-// the agent go on whenever it may bring it.
+// waiting is a fabric that always has another item for the agent. It keeps the agent going whenever it
+// may deliver one.
 type waiting struct{ asked, brought int }
 
 func (w *waiting) Ask(_ context.Context, q decide.Question) decide.Judgement {
@@ -115,8 +115,8 @@ func (w *waiting) Ask(_ context.Context, q decide.Question) decide.Judgement {
 	return decide.Judgement{Verdict: v}
 }
 
-// At the bound nothing is taken along any more, in runtimes with a bound of their
-// own, too: their last continuation would be dropped, and what it brought be lost.
+// At the limit the shim takes no more items, also in runtimes with a limit of their own: the runtime
+// would drop their last continuation, and the item with it.
 func TestWhatWaitsStaysInTheQueueAtTheBound(t *testing.T) {
 	claude := `{"hook_event_name":"Stop","session_id":"s","prompt_id":"p","stop_hook_active":%t}`
 	for name, c := range map[string]struct {
@@ -163,7 +163,7 @@ func TestWhatWaitsStaysInTheQueueAtTheBound(t *testing.T) {
 	}
 }
 
-// Why the agent goes on and what with are one text there, which the runtime cuts.
+// The reason to continue and the injections form one text, which the runtime would cut off.
 func TestWhatTheAgentGoesOnWithIsNotCutOff(t *testing.T) {
 	e := &ending{t: t, store: shimstate.Folder(t.TempDir())}
 	long := strings.Repeat("x", 9_990)

@@ -18,7 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The moments of the toy runtime, which cannot be told anything before a tool.
+// The moments of the toy runtime, which accepts no injections before a tool.
 var (
 	before = dialect.Moment{Name: "before", Event: schema.PreToolUse, Can: map[dialect.Ability]dialect.How{
 		dialect.Deny: dialect.Native, dialect.Inject: dialect.Emulated}}
@@ -27,7 +27,7 @@ var (
 	notice = dialect.Moment{Name: "notice"}
 )
 
-// toy is a runtime that breaks when its payload, or the verdict, says so.
+// toy is a runtime whose dialect panics if its payload, or the verdict, asks for it.
 type toy struct{}
 
 func (toy) Moments() []dialect.Moment { return []dialect.Moment{before, after, notice} }
@@ -62,7 +62,7 @@ func (toy) Refuse(_ dialect.Moment, reason string) dialect.Answer {
 	return dialect.Answer{Stderr: "refused: " + reason, Exit: 2}
 }
 
-// asked is an asker that says v and remembers what it was asked.
+// asked is an asker that returns v and records its questions.
 type asked struct {
 	v     schema.Verdict
 	panic bool
@@ -86,8 +86,8 @@ func exchanging(m dialect.Moment, a *asked) (*Exchange, *bytes.Buffer) {
 	return &Exchange{Settings: Settings{Runtime: "toy", Dialect: toy{}, Moment: m, Unreachable: decide.UnreachableAllow}, Asker: a, Stderr: &stderr}, &stderr
 }
 
-// Whatever breaks in the shim, a deny that was said stays one, a call that
-// nobody can judge goes by the policy, and there is always an answer.
+// After any failure in the shim, a deny stays a deny, a call that the fabric cannot judge follows the
+// policy, and there is always an answer.
 func TestAShimThatBreaksAnswersAllTheSame(t *testing.T) {
 	deny := func(reason string) schema.Verdict { return schema.Verdict{Decision: schema.Deny, Reason: reason} }
 	for name, c := range map[string]struct {
@@ -163,8 +163,8 @@ func TestWhatCanNotBeToldBeforeAToolIsToldAfterIt(t *testing.T) {
 	}
 }
 
-// After a call that was refused comes no moment, and the moment after one that
-// was rewritten is not known by its input any more: the agent's next one is taken.
+// A denied call has no moment after it, and the shim cannot match the moment after a rewritten call by
+// its input. The agent gets the text at its next moment instead.
 func TestWhatHasNoMomentAfterItIsToldAtTheNextOne(t *testing.T) {
 	careful := []schema.Injection{{Content: "careful"}}
 	for name, v := range map[string]schema.Verdict{
@@ -197,8 +197,8 @@ func TestWhatCanNotBeKeptIsSaid(t *testing.T) {
 	}
 }
 
-// A runtime that cuts texts off never gets one that is too long: the agent gets
-// the beginning, and a file with all of it.
+// A runtime that cuts texts off never gets one that is too long. The agent gets the beginning, and a
+// file with the whole text.
 func TestLongTextsAreInAFile(t *testing.T) {
 	long := strings.Repeat("é text ", 1000)
 	a := &asked{v: schema.Verdict{Injections: []schema.Injection{{Content: long}, {Content: "and this"}}}}
@@ -221,7 +221,7 @@ func TestLongTextsAreInAFile(t *testing.T) {
 	}
 }
 
-// A repository may have a link where the file would be: nothing is written there.
+// If a repository has a link in place of the folder, the shim writes nothing there.
 func TestALongTextFollowsNoLinkOfAFolder(t *testing.T) {
 	long, out := strings.Repeat("x", 5000), t.TempDir()
 	x, stderr := exchanging(after, &asked{v: schema.Verdict{Injections: []schema.Injection{{Content: long}}}})

@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// recall puts the flags that hooks set before into an event that has none. An
-// agent's own loop keeps its flags by itself.
+// recall adds the flags that hooks set earlier to an event without flags. An agent's own loop keeps
+// its flags by itself.
 func (x *Exchange) recall(c *dialect.Call) {
 	if x.Store == nil || c.Event.Flags != nil || c.Moment.Can[dialect.Effects] == dialect.Native {
 		return
@@ -16,7 +16,7 @@ func (x *Exchange) recall(c *dialect.Call) {
 	c.Event.Flags = x.Store.Flags(c.Event.AgentID, c.Event.SessionID)
 }
 
-// flag keeps the flags that hooks set, for later events.
+// flag stores the flags that hooks set, for later events.
 func (x *Exchange) flag(c *dialect.Call, said *schema.Verdict) {
 	if c.Moment.Can[dialect.Effects] == dialect.Native {
 		return

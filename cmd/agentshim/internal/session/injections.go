@@ -9,8 +9,9 @@ import (
 )
 
 // postpone stores injections that the runtime cannot take before a tool call, for the event after the call.
-// If there will be no such event because the call is denied, or if the event will not be recognised because
-// the call has no id and its input was rewritten, they wait for the agent's next event.
+// They wait for the agent's next event instead if the call is denied, because there is no event after it.
+// The same applies if the call has no id and a hook rewrote its input, because the shim cannot match the
+// event after it.
 func (x *Exchange) postpone(c *dialect.Call, said *schema.Verdict, later []schema.Injection) {
 	if len(later) == 0 {
 		return

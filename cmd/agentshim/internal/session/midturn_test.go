@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Only a runtime that can restart a turn is told so in the midst of one.
+// Only an event of a runtime that cannot restart a turn is marked as within a turn.
 func TestAMomentInTheMidstOfATurnSaysSo(t *testing.T) {
 	const claude, gemini = `{"hook_event_name":"PostToolUse","session_id":"s","tool_name":"Bash","tool_input":{}}`,
 		`{"hook_event_name":"AfterTool","session_id":"s","tool_name":"read_file","tool_input":{}}`

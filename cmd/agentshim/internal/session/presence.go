@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// introduce says, when a session starts, where the agent is and of which
-// version its runtime is: who knows that can see who stays silent.
+// introduce adds the host and the runtime's version to the event of a new session, so that operators
+// can find agents that no longer send events.
 func (x *Exchange) introduce(e *schema.Event) {
 	if e.HookType != schema.SessionStart {
 		return
@@ -20,11 +20,11 @@ func (x *Exchange) introduce(e *schema.Event) {
 	if v := x.version(e.Runtime); v != "" {
 		labels[schema.LabelVersion] = v
 	}
-	maps.Copy(labels, e.Labels) // what the runtime itself says
+	maps.Copy(labels, e.Labels) // the runtime's own labels take precedence
 	e.Labels = labels
 }
 
-// version is that of the runtime: few say it to their hooks.
+// version returns the version of the runtime. Only few runtimes pass it to their hooks.
 func (x *Exchange) version(runtime string) string {
 	for _, v := range [][2]string{{"cursor", "CURSOR_VERSION"}, {"copilot", "COPILOT_CLI_BINARY_VERSION"}} {
 		if v[0] == runtime && x.Env != nil && x.Env(v[1]) != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// asked remembers what it was asked about.
+// asked records the last question.
 type asked struct{ event schema.Event }
 
 func (a *asked) Ask(_ context.Context, q decide.Question) decide.Judgement {
@@ -20,8 +20,8 @@ func (a *asked) Ask(_ context.Context, q decide.Question) decide.Judgement {
 	return decide.Judgement{Verdict: &schema.Verdict{}}
 }
 
-// TestASessionIsIntroduced holds that where an agent is is said once per
-// session, and that what the runtime says itself counts more than what was found out.
+// TestASessionIsIntroduced checks that the shim reports the host and the version once per session,
+// and that the runtime's own labels take precedence over those that the shim found.
 func TestASessionIsIntroduced(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {

@@ -21,35 +21,36 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// Settings are what a command line or a URL says about an exchange.
+// Settings are the parameters of an exchange, from a command line or a URL.
 type Settings struct {
 	// Runtime names the dialect.
 	Runtime string
 	Dialect dialect.Dialect
 	// Moment is the runtime's event; the zero Moment: the payload names it.
 	Moment dialect.Moment
-	// Agent is the agent's id; empty: what the payload says, else the runtime and
-	// the session.
+	// Agent is the agent's id; empty: the id in the payload, or else one made of the runtime and the
+	// session.
 	Agent string
-	// EventID is the event's id where the payload has none; empty: one is made.
+	// EventID is the event's id if the payload has none; empty: the judge makes one.
 	EventID string
 	// Workspaces is the folder for workspaces; empty: the event's cwd.
 	Workspaces string
-	// Unreachable is a word of --unreachable.
+	// Unreachable is a value of --unreachable.
 	Unreachable string
-	// Mute: whoever asks can tell the agent nothing, so that nothing that waits is to come.
+	// Mute: the client cannot deliver texts to the agent, so the fabric must not send waiting items.
 	Mute bool
-	// Loop: an agent's own loop asks. It may use a tool call's id twice, but an event's
-	// only to ask again about what it heard no answer to.
+	// Loop: the client is an agent's own loop. It may use a tool call's id twice. It uses an event's
+	// id again only to repeat a question that got no answer.
 	Loop bool
 	// Env looks up one of [dialect.Environment].
 	Env func(name string) string
-	// Versions are those of the runtimes on this machine; nil: unknown. They are
-	// asked for only when a session starts.
+	// Versions returns the versions of the runtimes on this machine; nil: unknown. The exchange calls
+	// it only when a session starts.
 	Versions func() map[string]string
 }
 
-// CheckID refuses what is no event's id; none at all is one that will be made.
+// CheckID returns an error if id is not an event's id. An empty id is valid, because the shim makes
+// one.
 func CheckID(id string) error {
 	if id == "" || len(id) == len(uuid.Nil.String()) && uuid.Validate(id) == nil {
 		return nil
@@ -57,7 +58,7 @@ func CheckID(id string) error {
 	return fmt.Errorf("the event's id is %.40q; write a UUID, or leave it empty", id)
 }
 
-// An Asker gets calls judged: a [judge.Judge], or what stands before one.
+// An Asker has the fabric judge calls: a [decide.Judge], or a layer before one.
 type Asker interface {
 	Ask(ctx context.Context, q decide.Question) decide.Judgement
 }
@@ -69,7 +70,8 @@ type Store interface {
 	// Injections returns them, and RemoveInjections removes them.
 	Injections(agent, pair string) []schema.Injection
 	RemoveInjections(agent, pair string)
-	// Flags returns the flags that hooks set for an agent in a session, as a JSON object; nil if there are none.
+	// Flags returns the flags that hooks set for an agent in a session, as a JSON object; nil: no hook
+	// set a flag.
 	Flags(agent, session string) jsontext.Value
 	// SetFlags sets flags; null removes one.
 	SetFlags(agent, session string, set map[string]jsontext.Value) error
@@ -78,43 +80,43 @@ type Store interface {
 // An Exchange is one call of a hook.
 type Exchange struct {
 	Settings
-	// Asker judges.
+	// Asker returns the judgement.
 	Asker Asker
 	// Store stores injections and flags for later events; nil: agentshim drops them with a message.
 	Store Store
-	// Stderr hears what people should know.
+	// Stderr receives messages for people.
 	Stderr io.Writer
 
-	reached *schema.Verdict // what the fabric said, once it did
+	reached *schema.Verdict // the verdict, once there is one
 }
 
-// A Reply is what came of an exchange.
+// A Reply is the result of an exchange.
 type Reply struct {
 	dialect.Answer
-	// Verdict is what the answer says; nil if it is the last resort of a shim that failed.
+	// Verdict is the verdict of the answer; nil if it is the last resort of a shim that failed.
 	Verdict *schema.Verdict
-	// Call is what was asked about; nil if not even that is known.
+	// Call is the decoded call; nil if it is unknown.
 	Call *dialect.Call
 
 	told func() // removes the delivered injections from the store
 }
 
-// Kept is what Told does; nil: nothing was kept for this moment.
+// Kept returns the function that Told calls; nil: no stored injection was delivered.
 func (r *Reply) Kept() (told func()) { return r.told }
 
-// Told is to be called when the runtime has the answer.
+// Told removes the delivered injections from the store. The caller calls it when the runtime has
+// the answer.
 func (r *Reply) Told() {
 	if r.told != nil {
 		r.told()
 	}
 }
 
-// Run has the payload judged and encodes the answer, before ctx ends.
-// unread is why there is no whole payload; nil: there is.
+// Run has the payload judged and encodes the answer, before ctx ends. unread is the error that cut
+// the payload off; nil: it is complete.
 //
-// When the shim itself breaks, the call is judged once more by its routing
-// alone, as one that cannot be read; and when that breaks as well, by what the
-// command line says.
+// If the shim itself fails, Run has the call judged again by its routing alone, as an unreadable one.
+// If that fails, too, the command line decides.
 func (x *Exchange) Run(ctx context.Context, payload []byte, unread error) Reply {
 	if x.Env != nil { // the runtime may follow a trace itself
 		ctx = trace.With(ctx, trace.Parse(x.Env(dialect.TraceParent), x.Env(dialect.TraceState)))
@@ -135,7 +137,7 @@ func (x *Exchange) Run(ctx context.Context, payload []byte, unread error) Reply 
 	return x.lastResort(broke)
 }
 
-// attempt is what f says, or how it broke.
+// attempt returns the result of f, or an error if f panics.
 func attempt(f func() Reply) (r Reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -156,7 +158,7 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 		err = unread
 	}
 	if c.Moment.Name != "" && c.Moment.Event == "" && err == nil {
-		return x.encode(c, &schema.Verdict{}, nil) // nobody is asked about this one
+		return x.encode(c, &schema.Verdict{}, nil) // the fabric does not judge this event
 	}
 	x.belong(c)
 	if named := x.identify(c, err != nil); err == nil {
@@ -166,8 +168,8 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 		fmt.Fprintf(x.Stderr, "agentshim: %v\n", err)
 	}
 	x.introduce(&c.Event)
-	// What waits for an agent is not for its subagents, and not for an answer that
-	// the agent never sees.
+	// Items that wait for an agent are not for its subagents, and not for an answer that the agent never
+	// sees.
 	x.recall(c)
 	spent := x.spent(c)
 	c.Event.Mute = x.Mute || c.Subagent != "" || c.Moment.Can[dialect.Inject] != dialect.Native || spent != nil
@@ -185,9 +187,8 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 	return x.encode(c, j.Verdict, spent)
 }
 
-// midTurn reports whether the agent is in the midst of a turn that its runtime cannot
-// restart. The content of a restart can be told when a turn begins, and at its end,
-// where the agent goes on with it.
+// midTurn reports whether the agent is within a turn that its runtime cannot restart. The agent can
+// get the content of a restart at the beginning of a turn, or at its end, where it continues with it.
 func midTurn(c *dialect.Call) bool {
 	t := c.Event.HookType
 	return c.Moment.Can[dialect.Restart] != dialect.Native && (t.HasTool() || t == schema.BeforeLLMCall || t == schema.AfterLLMCall)
@@ -200,8 +201,8 @@ func (x *Exchange) workspaces(c *dialect.Call) string {
 	return x.Workspaces
 }
 
-// encode says the verdict as the runtime expects it. spent is why the end of a
-// turn is not put off any more.
+// encode returns the verdict as the runtime expects it. spent is why the end of a turn cannot be put
+// off again; nil: it can.
 func (x *Exchange) encode(c *dialect.Call, v *schema.Verdict, spent error) Reply {
 	r := Reply{Verdict: v, Call: c}
 	said, later, lost := dialect.Express(c.Moment, v)
@@ -225,7 +226,7 @@ func (x *Exchange) encode(c *dialect.Call, v *schema.Verdict, spent error) Reply
 	return x.lastResort(err)
 }
 
-// lastResort is what a shim that cannot trust itself says.
+// lastResort returns the answer of a shim that failed.
 func (x *Exchange) lastResort(why error) Reply {
 	closed := x.Unreachable == decide.UnreachableDeny || x.reached != nil && x.refused(x.reached)
 	r, err := attempt(func() Reply {
@@ -239,15 +240,15 @@ func (x *Exchange) lastResort(why error) Reply {
 		return Reply{Answer: a}
 	})
 	if err != nil && closed {
-		// What nearly every runtime takes for a no.
+		// Nearly every runtime takes this for a denial.
 		return Reply{Answer: dialect.Answer{Stderr: why.Error(), Exit: 2}}
 	}
 	return r
 }
 
-// identify says whose event it is. Of an unreadable one, what nobody knows is
-// taken for what is guarded most. The error says that nobody can be asked about
-// an agent of that name.
+// identify sets the agent and the other routing of an event. An unreadable event counts as a tool
+// call, which policies guard most. The error says that the fabric cannot judge events of an agent
+// with that name.
 func (x *Exchange) identify(c *dialect.Call, unreadable bool) error {
 	e := &c.Event
 	if unreadable && e.HookType == "" {

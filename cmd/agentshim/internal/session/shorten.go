@@ -14,12 +14,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// textRoom is what the sentence about the rest of a text may take.
+// textRoom is the space for the sentence that names the file with the rest of a text.
 const textRoom = 1024
 
-// shorten puts texts that are longer than the runtime passes on into a file that
-// the agent can read, and their beginning in their place: what the runtime would
-// cut off is lost, and the fabric counts it as handed over.
+// shorten replaces texts that are too long for the runtime by their beginning and the name of a file
+// with the whole text. Otherwise the runtime would cut the rest off, and the fabric would count it as
+// delivered.
 func (x *Exchange) shorten(c *dialect.Call, v *schema.Verdict) {
 	longest := c.Moment.Longest
 	if longest == 0 {
@@ -27,7 +27,7 @@ func (x *Exchange) shorten(c *dialect.Call, v *schema.Verdict) {
 	}
 	v.Reason = cut(v.Reason, longest)
 	if c.Event.HookType == schema.BeforeFinalResponse && v.Decision == schema.Retry {
-		longest = max(0, longest-len(v.Reason)-2) // they are one text there
+		longest = max(0, longest-len(v.Reason)-2) // the runtime gets both as one text
 	}
 	if length(v.Injections) <= longest {
 		return
@@ -50,7 +50,7 @@ func (x *Exchange) shorten(c *dialect.Call, v *schema.Verdict) {
 	v.Injections = []schema.Injection{first}
 }
 
-// length is how long the injections are together, with a blank line between.
+// length returns the length of the injections together, with a blank line between them.
 func length(all []schema.Injection) (n int) {
 	for i := range all {
 		n += len(all[i].Content) + 2
@@ -58,8 +58,8 @@ func length(all []schema.Injection) (n int) {
 	return n - 2
 }
 
-// write puts a text into a file beside the workspaces of other agents, where
-// this agent may read, until its session ends: see [Exchange.dropTexts].
+// write writes a text to a file beside the workspaces of other agents, where the agent may read. The
+// file stays until the session ends: see [Exchange.dropTexts].
 func (x *Exchange) write(c *dialect.Call, text string) (path string, err error) {
 	dir := x.workspaces(c)
 	if dir == "" {
@@ -79,7 +79,7 @@ func (x *Exchange) write(c *dialect.Call, text string) (path string, err error) 
 	return path, shimstate.Replace(path, []byte(text))
 }
 
-// cut is a text that is not longer than the runtime passes on.
+// cut returns text, cut off at the length that the runtime passes on.
 func cut(text string, longest int) string {
 	if len(text) <= longest {
 		return text
@@ -87,7 +87,7 @@ func cut(text string, longest int) string {
 	return prefix(text, max(0, longest-len("…"))) + "…"
 }
 
-// prefix is the longest prefix of text of at most n bytes that breaks no character.
+// prefix returns the longest prefix of text of at most n bytes that splits no character.
 func prefix(text string, n int) string {
 	if n >= len(text) {
 		return text

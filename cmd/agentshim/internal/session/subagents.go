@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// belong gives the event of a subagent with a session of its own the session of its agent, whose hooks and
-// limits hold for it. The store has the agent's session of each subagent, for subagents of subagents.
+// belong sets the session of a subagent's event to the session of its agent, because the agent's hooks and limits apply
+// to it. The store has the agent's session of each subagent, for subagents of subagents.
 func (x *Exchange) belong(c *dialect.Call) {
 	if c.Parent == "" {
 		return

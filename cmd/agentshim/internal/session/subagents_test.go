@@ -15,9 +15,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What holds for an agent holds for its subagents, and for theirs: a freeze, a round
-// and the hooks of its id would not reach them under ids of their own. What waits for the
-// agent itself is not for them.
+// The rules for an agent also apply to its subagents, and to theirs. A freeze, a round and the hooks
+// for its id would not reach them under ids of their own. Items that wait for the agent are not for
+// them.
 func TestASubagentBelongsToItsAgent(t *testing.T) {
 	copilot := func(_, session, agent, parent string) string {
 		more := ""
@@ -73,8 +73,8 @@ func TestASubagentBelongsToItsAgent(t *testing.T) {
 	}
 }
 
-// The session of a subagent begins and ends within its agent's: nothing that waits for the end
-// of that one is due, and nothing of it is deleted.
+// The session of a subagent begins and ends within that of its agent. Its end does not trigger what
+// the end of the agent's session does: no item is due, and no file is deleted.
 func TestTheSessionOfASubagentIsNotItsAgents(t *testing.T) {
 	opencode := func(event string) string { return `{"hook":"` + event + `","sessionID":"child","parentID":"user"}` }
 	camel := `{"sessionId":"child","cwd":"/p","agentId":"child","parentAgentId":"user"}`

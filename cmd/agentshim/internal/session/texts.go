@@ -13,14 +13,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// textsFor is how long the text of a session without an end stays, and textPrefix begins
-// the names of all such files.
+// textsFor is how long the files of a session that never ends stay, and textPrefix is the prefix of the names of all
+// files with long texts.
 const (
 	textsFor   = 7 * 24 * time.Hour
 	textPrefix = "text-"
 )
 
-// textName is the name of the file for a text of a session. The same text is the same file.
+// textName returns the name of the file for a text of a session. The same text has the same name.
 func textName(session, text string) string {
 	return sessionPrefix(session) + short(text) + ".txt"
 }
@@ -32,8 +32,7 @@ func short(s string) string {
 	return hex.EncodeToString(digest[:8])
 }
 
-// dropTexts deletes the files with long texts of a session that ends: nothing of it stays
-// in the agent's project.
+// dropTexts deletes the files with long texts of a session that ends, so that none stays in the agent's project.
 func (x *Exchange) dropTexts(c *dialect.Call) {
 	dir := x.workspaces(c)
 	if c.Event.HookType != schema.SessionEnd || c.Event.SessionID == "" || dir == "" {
@@ -46,8 +45,8 @@ func (x *Exchange) dropTexts(c *dialect.Call) {
 	}
 }
 
-// sweepTexts deletes the files with long texts in a folder that are over by name and age.
-// It follows no link, and reports whether there is a folder.
+// sweepTexts deletes the files with long texts in a folder that over selects by name and age. It follows no link, and
+// reports whether the folder exists.
 func sweepTexts(dir string, over func(name string, age time.Duration) bool) bool {
 	root, err := os.OpenRoot(filepath.Dir(dir))
 	if err != nil {

@@ -25,7 +25,7 @@ func left(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// put writes a file, which is as old as that.
+// put writes a file with the given age.
 func put(t *testing.T, path string, age time.Duration) {
 	t.Helper()
 	at := time.Now().Add(-age)
@@ -90,7 +90,7 @@ func TestLongTextsThatAreOldGo(t *testing.T) {
 	}
 }
 
-// A repository may hold a link in the place of the folder; nothing behind it is deleted.
+// If a repository has a link in place of the folder, the shim deletes nothing behind it.
 func TestNoTextBehindALinkIsDeleted(t *testing.T) {
 	project, elsewhere := t.TempDir(), t.TempDir()
 	name := textName("s1", "x")

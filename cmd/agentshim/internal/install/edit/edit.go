@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Max is how large a file may be: no configuration that people write comes near.
+// Max is the size limit of a file. Configurations that people write are far smaller.
 const Max = 4 << 20
 
 // ErrComments says that the file has comments, so it is not JSON.
@@ -28,10 +28,10 @@ type Doc struct {
 	syntax Syntax
 }
 
-// Parse takes a file's content; an empty one is an empty object.
+// Parse parses a file's content. An empty file is an empty object.
 func Parse(text []byte) (*Doc, error) { return ParseAs(text, 0) }
 
-// ParseAs is Parse for a reader that takes more than JSON.
+// ParseAs is like Parse, for a reader that accepts more than JSON.
 func ParseAs(text []byte, s Syntax) (*Doc, error) {
 	if len(text) > Max {
 		return nil, fmt.Errorf("it has more than %d bytes", Max)
@@ -56,7 +56,7 @@ func ParseAs(text []byte, s Syntax) (*Doc, error) {
 	return &Doc{text: slices.Clone(text), syntax: s}, nil
 }
 
-// commented reports whether what broke the parser is a comment.
+// commented reports whether the syntax error is at a comment.
 func commented(text []byte, err error) bool {
 	var s *jsontext.SyntacticError
 	if !errors.As(err, &s) || s.ByteOffset < 0 || s.ByteOffset >= int64(len(text)) {
@@ -66,10 +66,10 @@ func commented(text []byte, err error) bool {
 	return bytes.HasPrefix(rest, []byte("//")) || bytes.HasPrefix(rest, []byte("/*")) || bytes.HasPrefix(rest, []byte("#"))
 }
 
-// Text is the document as it is now.
+// Text returns the current text of the document.
 func (d *Doc) Text() []byte { return d.text }
 
-// Get is the value at a path of member names; nil: there is none.
+// Get returns the value at a path of member names; nil: it does not exist.
 func (d *Doc) Get(path ...string) jsontext.Value {
 	if n := d.find(path); n != nil {
 		return d.Plain()[n.start:n.end]
@@ -77,7 +77,7 @@ func (d *Doc) Get(path ...string) jsontext.Value {
 	return nil
 }
 
-// Names are the members of the object at a path, in order.
+// Names returns the members of the object at a path, in order.
 func (d *Doc) Names(path ...string) (names []string) {
 	if n := d.find(path); n != nil {
 		for _, m := range n.members {
@@ -87,7 +87,7 @@ func (d *Doc) Names(path ...string) (names []string) {
 	return names
 }
 
-// Elements are those of the list at a path.
+// Elements returns the elements of the list at a path.
 func (d *Doc) Elements(path ...string) (all []jsontext.Value) {
 	if n := d.find(path); n != nil {
 		plain := d.Plain()
@@ -98,7 +98,7 @@ func (d *Doc) Elements(path ...string) (all []jsontext.Value) {
 	return all
 }
 
-// Set gives the member at a path a value, and makes the objects on the way.
+// Set sets the member at a path, and creates missing objects in the path.
 func (d *Doc) Set(v jsontext.Value, path ...string) error {
 	at, depth := d.deepest(path)
 	if depth == len(path) {
@@ -115,8 +115,7 @@ func (d *Doc) Set(v jsontext.Value, path ...string) error {
 	return nil
 }
 
-// Append adds an element to the list at a path, and makes the list if it is not
-// there.
+// Append adds an element to the list at a path, and creates the list if it is missing.
 func (d *Doc) Append(v jsontext.Value, path ...string) error {
 	at, depth := d.deepest(path)
 	if depth < len(path) {
@@ -129,10 +128,10 @@ func (d *Doc) Append(v jsontext.Value, path ...string) error {
 	return nil
 }
 
-// Put replaces an element of the list at a path, which is there.
+// Put replaces an element of the list at a path. The list must exist.
 func (d *Doc) Put(v jsontext.Value, i int, path ...string) { d.replace(d.find(path).elements[i], v) }
 
-// Drop takes an element out of the list at a path, which is there.
+// Drop removes an element of the list at a path. The list must exist.
 func (d *Doc) Drop(i int, path ...string) {
 	list := d.find(path)
 	spans := make([]span, 0, len(list.elements))
@@ -142,7 +141,7 @@ func (d *Doc) Drop(i int, path ...string) {
 	d.cut(list, spans, i)
 }
 
-// Delete takes the member at a path out, if it is there.
+// Delete removes the member at a path, if it exists.
 func (d *Doc) Delete(path ...string) {
 	last := len(path) - 1
 	owner := d.find(path[:last])
@@ -158,14 +157,14 @@ func (d *Doc) Delete(path ...string) {
 	}
 }
 
-// Equal reports whether two values mean the same.
+// Equal reports whether two values are equal as JSON.
 func Equal(a, b jsontext.Value) bool {
 	a, b = slices.Clone(a), slices.Clone(b)
 	return a.Canonicalize() == nil && b.Canonicalize() == nil && bytes.Equal(a, b)
 }
 
-// Mask is a text with other words for all its strings, but for those in values that
-// are to be kept, and without comments. They are told by the names of the members on the way.
+// Mask returns a text without comments, and with another word in place of all its strings. It keeps
+// the values that keep selects by the names of the members in their path.
 func Mask(text []byte, with string, keep func(path []string, v jsontext.Value) bool) []byte {
 	d, err := ParseAs(text, Comments|Mark)
 	if err != nil {
@@ -181,7 +180,7 @@ func Mask(text []byte, with string, keep func(path []string, v jsontext.Value) b
 	return d.text
 }
 
-// pathName names a place in the document.
+// pathName returns a path in the form for messages.
 func pathName(path []string) string {
 	if len(path) == 0 {
 		return "the file"

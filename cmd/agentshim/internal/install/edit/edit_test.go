@@ -61,8 +61,7 @@ func TestWhatIsNotJSONIsRefused(t *testing.T) {
 	}
 }
 
-// TestNothingElseChanges adds something at any place of any document, and takes
-// it out again.
+// TestNothingElseChanges adds something at any place of any document, and removes it again.
 func TestNothingElseChanges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		before := value(rt, 3, true)
@@ -98,7 +97,7 @@ func TestNothingElseChanges(t *testing.T) {
 	})
 }
 
-// TestCommentsStay does the same beside comments, for a reader that takes them.
+// TestCommentsStay does the same beside comments, for a reader that accepts them.
 func TestCommentsStay(t *testing.T) {
 	const every = edit.Comments | edit.Mark
 	rapid.Check(t, func(rt *rapid.T) {
@@ -141,7 +140,7 @@ func TestCommentsStay(t *testing.T) {
 	})
 }
 
-// TestACommentStaysOnItsLine holds where what is added goes.
+// TestACommentStaysOnItsLine checks where a new member goes.
 func TestACommentStaysOnItsLine(t *testing.T) {
 	for before, after := range map[string]string{
 		"{\n  // mine\n  \"b\": 2 // two\n  // end\n}":     "{\n  // mine\n  \"b\": 2, // two\n  \"c\": 1\n  // end\n}",
@@ -159,7 +158,7 @@ func TestACommentStaysOnItsLine(t *testing.T) {
 	}
 }
 
-// value is any JSON, written in any way.
+// value returns any JSON value, in any formatting.
 func value(t *rapid.T, depth int, object bool, comments ...string) jsontext.Value {
 	space := rapid.SampledFrom(append([]string{"", " ", "\n", "\n  ", "\r\n\t"}, comments...))
 	kind := rapid.IntRange(0, 5).Draw(t, "kind")

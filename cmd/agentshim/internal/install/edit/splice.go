@@ -9,12 +9,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// plainIndent is how a file is written that has no style of its own yet.
+// plainIndent is the indentation of a file without a style of its own.
 const plainIndent = "  "
 
 type span struct{ start, end int }
 
-// root is the tree of the text, which is always valid.
+// root returns the tree of the text, which is always valid.
 func (d *Doc) root() *node {
 	n, err := parse(d.Plain())
 	if err != nil {
@@ -31,7 +31,7 @@ func (d *Doc) find(path []string) *node {
 	return n
 }
 
-// deepest follows a path as far as it goes.
+// deepest returns the last existing node in a path, and its depth.
 func (d *Doc) deepest(path []string) (n *node, depth int) {
 	n = d.root()
 	for depth < len(path) {
@@ -51,15 +51,15 @@ func (d *Doc) splice(s span, with []byte) {
 	d.text = slices.Concat(d.text[:s.start], with, d.text[s.end:])
 }
 
-// replace writes a value in the place of another.
+// replace replaces a value by another one.
 func (d *Doc) replace(n *node, v jsontext.Value) {
 	if !Equal(d.Plain()[n.start:n.end], v) {
 		d.splice(span{n.start, n.end}, d.styled(v, d.lineIndent(n.start)))
 	}
 }
 
-// insert adds an element to a list, or the one member of the object v to an
-// object, behind those that are there.
+// insert adds an element at the end of a list, or the one member of the object v at the end of an
+// object.
 func (d *Doc) insert(into *node, v jsontext.Value) {
 	last := into.start + 1
 	for _, m := range into.members {
@@ -93,7 +93,7 @@ func (d *Doc) insert(into *node, v jsontext.Value) {
 	}
 }
 
-// inner is v as it stands in a container: in an object, the member without the
+// inner returns v as it is written in a container. In an object, that is the member without the
 // braces around it.
 func (d *Doc) inner(v jsontext.Value, in jsontext.Kind, indent string) []byte {
 	if in != '{' {
@@ -116,8 +116,7 @@ func (d *Doc) compact(v jsontext.Value, in jsontext.Kind) []byte {
 	return v
 }
 
-// styled is v as the document's author would write it on a line that is
-// indented so.
+// styled returns v in the document's style, for a line with the given indentation.
 func (d *Doc) styled(v jsontext.Value, indent string) []byte {
 	step := d.indent()
 	if step == "" {
@@ -128,7 +127,7 @@ func (d *Doc) styled(v jsontext.Value, indent string) []byte {
 	return v
 }
 
-// indent is by how much the document indents; empty: it is all on one line.
+// indent returns one step of the document's indentation; empty: the document is on one line.
 func (d *Doc) indent() string {
 	root := d.root()
 	if len(root.members) == 0 {
@@ -141,13 +140,13 @@ func (d *Doc) indent() string {
 	return cmp.Or(d.lineIndent(first), plainIndent)
 }
 
-// lineIndent is the white space that the line begins with on which a place is.
+// lineIndent returns the white space at the beginning of the line with a position.
 func (d *Doc) lineIndent(at int) string {
 	line := d.text[bytes.LastIndexByte(d.text[:at], '\n')+1 : at]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// cut takes one of a container's parts out, with the comma beside it.
+// cut removes one part of a container, with the comma beside it.
 func (d *Doc) cut(from *node, parts []span, i int) {
 	all := span{from.start + 1, from.end - 1}
 	switch {
@@ -161,7 +160,7 @@ func (d *Doc) cut(from *node, parts []span, i int) {
 		d.splice(all, nil)
 		return
 	}
-	// The comments around it are not ours.
+	// The comments around it must stay.
 	comma := span{}
 	plain := d.Plain()
 	if i+1 < len(parts) {

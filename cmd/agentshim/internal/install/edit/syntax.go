@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A Syntax is what a reader takes besides JSON.
+// A Syntax is the set of extensions of JSON that a reader accepts.
 type Syntax int
 
-// What a reader may take besides JSON.
+// The extensions of JSON.
 const (
 	// Comments are those of JavaScript, // and /* */.
 	Comments Syntax = 1 << iota
@@ -16,10 +16,10 @@ const (
 	Mark
 )
 
-// byteOrderMark is what some editors put before a text.
+// byteOrderMark is the mark that some editors write at the beginning of a text.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// extras are where a text has what is not JSON.
+// extras returns the spans of a text that are not JSON.
 func (s Syntax) extras(text []byte) (all []span) {
 	from := 0
 	if s&Mark != 0 && bytes.HasPrefix(text, []byte(byteOrderMark)) {
@@ -44,7 +44,7 @@ func (s Syntax) extras(text []byte) (all []span) {
 		case bytes.HasPrefix(rest, []byte("/*")):
 			n := bytes.Index(rest[2:], []byte("*/"))
 			if n < 0 {
-				return all // and it is no JSON
+				return all // the parser reports it
 			}
 			all = append(all, span{i, i + n + 4})
 			i += n + 3
@@ -53,7 +53,7 @@ func (s Syntax) extras(text []byte) (all []span) {
 	return all
 }
 
-// stringEnd is where the string ends that a text begins with.
+// stringEnd returns the end of the string at the beginning of a text.
 func stringEnd(text []byte) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -66,7 +66,7 @@ func stringEnd(text []byte) int {
 	return len(text)
 }
 
-// plain is a text with blanks for what is not JSON, so that places in it are the same.
+// plain returns a text with spaces in place of all that is not JSON, so that positions stay the same.
 func (s Syntax) plain(text []byte) []byte {
 	extras := s.extras(text)
 	if len(extras) == 0 {
@@ -83,15 +83,15 @@ func (s Syntax) plain(text []byte) []byte {
 	return text
 }
 
-// Plain is the document as JSON.
+// Plain returns the document as JSON.
 func (d *Doc) Plain() []byte { return d.syntax.plain(d.text) }
 
-// extra reports whether something is between two places that is not JSON.
+// extra reports whether the text between two positions has anything that is not JSON.
 func (d *Doc) extra(from, to int) bool {
 	return slices.ContainsFunc(d.syntax.extras(d.text), func(e span) bool { return e.start < to && e.end > from })
 }
 
-// behind is the place behind the comments that follow a place on its line.
+// behind returns the position after the comments that follow a position on its line.
 func (d *Doc) behind(at int) int {
 	for _, e := range d.syntax.extras(d.text) {
 		if e.start >= at && len(bytes.Trim(d.text[at:e.start], " \t,")) == 0 {

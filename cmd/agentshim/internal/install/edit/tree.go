@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A node is a value, and where it stands in the text.
+// A node is a value with its position in the text.
 type node struct {
 	kind       jsontext.Kind
 	start, end int
@@ -17,14 +17,14 @@ type node struct {
 	elements   []*node
 }
 
-// A member is one of an object; start is where its name begins.
+// A member is a member of an object; start is the position of its name.
 type member struct {
 	name  string
 	start int
 	value *node
 }
 
-// strings notes where strings are, but for those in what is kept.
+// strings collects the spans of strings, except those in values that keep selects.
 func (n *node) strings(path []string, keep func([]string, *node) bool, all *[]span) {
 	switch {
 	case keep(path, n):
@@ -43,12 +43,12 @@ func (n *node) strings(path []string, keep func([]string, *node) bool, all *[]sp
 func (m member) quoted() []byte {
 	b, err := jsontext.AppendQuote(nil, m.name)
 	if err != nil {
-		return []byte(`""`) // names are our own words, and valid UTF-8
+		return []byte(`""`) // all names are constants of agentshim in valid UTF-8
 	}
 	return b
 }
 
-// parse reads the tree of a text that is one JSON value.
+// parse returns the tree of a text with one JSON value.
 func parse(text []byte) (*node, error) {
 	p := parser{jsontext.NewDecoder(bytes.NewBuffer(bytes.Clone(text)))}
 	root, err := p.value()
@@ -114,7 +114,7 @@ func (p parser) child(n *node) error {
 	return nil
 }
 
-// trailing says what is behind the value where nothing should be.
+// trailing returns the error for text after the value.
 func trailing(err error) error {
 	if err == nil {
 		return errors.New("more text follows its end")
