@@ -6,9 +6,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 )
 
-// A shim may die at any point. Whatever the agent did not get, the agent's next
-// shim brings; twice comes only what a shim handed over and died before it could
-// acknowledge.
+// A shim may die at any point. The agent's next shim delivers the items that the agent did
+// not get. An item is delivered twice only if a shim handed it over and died before it
+// acknowledged it.
 func TestWhereverAShimDiesNothingIsLost(t *testing.T) {
 	for _, c := range []struct {
 		step        string

@@ -10,7 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A file that was named and cannot be used is an error at once: no command goes on as one that named none.
+// A command fails at once if it cannot use a file that the command line names. It does not
+// continue as if the command line named no file.
 func TestAFileThatIsNotThereIsSaidAtOnce(t *testing.T) {
 	w := newWorld(t)
 	gone := filepath.Join(t.TempDir(), "gone")

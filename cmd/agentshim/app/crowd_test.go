@@ -40,8 +40,9 @@ func serveAt(t *testing.T, f *clienttest.Fabric, address string) (url string, st
 	}
 }
 
-// A hundred shims of one state folder, while nobody answers and when somebody
-// does again: each refuses what is guarded, and each of their calls is handed in.
+// TestACrowdOfShimsSharesAStateFolder runs a hundred shims on one state folder, first
+// without a fabric, then with one. Without a fabric each shim denies the guarded call.
+// Afterwards the shims hand in each of these calls.
 func TestACrowdOfShimsSharesAStateFolder(t *testing.T) {
 	const crowd = 100
 	f := clienttest.New("f-crowd")
@@ -74,7 +75,7 @@ func TestACrowdOfShimsSharesAStateFolder(t *testing.T) {
 		all.Wait()
 		return answers
 	}
-	run(25) // all of them take the policy over at once
+	run(25) // all of them store the policy at once
 	stop()
 	for _, a := range run(crowd) {
 		if !strings.Contains(a, `"decision":"deny"`) || !strings.Contains(a, "guard") {

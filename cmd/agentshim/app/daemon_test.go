@@ -27,7 +27,7 @@ import (
 // realVar makes a process of this test the whole program.
 const realVar = "HOOKFABRIC_TEST_REAL" // a daemon that a hook starts gets it as well
 
-// command is a process of agentshim, in the world's fabric and folders.
+// command returns a process of agentshim with the world's fabric and folders.
 func (w *world) command(args ...string) *exec.Cmd {
 	c := exec.Command(os.Args[0], args...)
 	c.Env = append(os.Environ(), realVar+"=1", "HOOKFABRIC_NATS="+w.url, "HOOKFABRIC_STATE="+w.state, "HOOKFABRIC_SOCKET="+w.socket(), "HOOKFABRIC_HTTP=127.0.0.1:0")
@@ -37,7 +37,7 @@ func (w *world) command(args ...string) *exec.Cmd {
 
 func (w *world) socket() string { return filepath.Join(w.state, "d", "s") }
 
-// daemon starts one, and waits until it answers.
+// daemon starts a daemon, and waits until it answers.
 func (w *world) daemon(args ...string) *exec.Cmd {
 	w.t.Helper()
 	c := w.command(append([]string{"serve"}, args...)...)
@@ -80,7 +80,7 @@ func (w *world) eventually(what string, ok func() bool) {
 
 const guardedCall = `{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash","tool_input":{"command":"rm"}}`
 
-// runs runs a hook as a process, and returns what the agent is told.
+// runs runs a hook as a process and returns the verdict that the agent gets.
 func (w *world) runs(event string, args ...string) (*schema.Verdict, string, error) {
 	c := w.command(append([]string{"hook", "--runtime", "generic", "--timeout", "15s"}, args...)...)
 	var stderr bytes.Buffer
@@ -131,7 +131,7 @@ func TestAHookAsksTheDaemonThatIsThere(t *testing.T) {
 	}
 }
 
-// Who heard nothing of a daemon asks again about the same event.
+// A client that got no answer from a daemon asks the fabric with the same event id.
 func TestAnEventHasTheIDThatItWasAskedUnderBefore(t *testing.T) {
 	const id = "01990000-0000-7000-8000-000000000001"
 	w := newWorld(t)
@@ -145,8 +145,8 @@ func TestAnEventHasTheIDThatItWasAskedUnderBefore(t *testing.T) {
 	}
 }
 
-// A daemon may die at any time: the call is asked about from the hook, as the
-// same event, and a deny stays one.
+// A daemon may die at any time. The hook then asks the fabric about the same event, and a
+// denial stays a denial.
 func TestADaemonThatDiesWithACallInHandDecidesNothing(t *testing.T) {
 	w := newWorld(t)
 	d := w.daemon()
@@ -161,7 +161,7 @@ func TestADaemonThatDiesWithACallInHandDecidesNothing(t *testing.T) {
 	})
 	ids := func() []string { w.Lock(); defer w.Unlock(); return slices.Clone(w.ids) }
 	w.eventually("the daemon asks", func() bool { return len(ids()) > 0 })
-	dead.Store(true) // what was asked before stays unanswered
+	dead.Store(true) // earlier requests stay unanswered
 	if err := d.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestADaemonThatDiesWithACallInHandDecidesNothing(t *testing.T) {
 	w.daemon()
 }
 
-// deny refuses every call while answer says so; the others wait.
+// deny denies every call while answer returns true. Other calls wait.
 func (w *world) deny(answer func() bool) {
 	w.Lock()
 	defer w.Unlock()

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// drainsMost bounds how often one command drains what did not fit before.
+	// drainsMost limits how often one command drains the items that did not fit before.
 	drainsMost = 100
-	// drainAckTime is how long an acknowledgement may take before what it is for is
-	// left to the agent's next shim.
+	// drainAckTime limits how long an acknowledgement may take. After that the agent's next
+	// shim sends it.
 	drainAckTime = 2 * time.Second
 )
 
@@ -74,7 +74,8 @@ func drainCommand() *cobra.Command {
 	return c
 }
 
-// run drains until nothing is left, or somebody else has to go on.
+// run drains until the queue is empty, or leaves the rest to the agent's next agentshim
+// process.
 func (d *drain) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -99,7 +100,7 @@ func (d *drain) run(ctx context.Context) error {
 			return fmt.Errorf("printing the message: %w; the fabric delivers it again", err)
 		}
 		printed = printed || answer.Content != ""
-		// What was all handed over before is only to be acknowledged.
+		// Items that were all handed over before need only an acknowledgement.
 		some := answer.Content != "" || len(g.Client.Noted(d.agent).Events) > 0
 		if !g.Done(ctx, answer.EventID, drainAckTime) {
 			fmt.Fprintln(d.stderr, "agentshim: the printed items are not acknowledged yet; the agent's next agentshim process acknowledges them")
@@ -132,7 +133,7 @@ func (l lane) Release(ctx context.Context, agent string, events ...string) error
 
 func (l lane) AckKept(ctx context.Context, h client.Handover) error { return l.c.AckKept(ctx, h) }
 
-// write puts texts into the folder of a channel until ctx ends.
+// write writes texts into the folder of a channel until ctx ends.
 func (d *drain) write(ctx context.Context) error {
 	log, err := program.Logger(program.Messages(d.stderr))
 	if err != nil {
@@ -151,7 +152,7 @@ func (d *drain) write(ctx context.Context) error {
 	return w.Run(ctx)
 }
 
-// print prints one message, apart from the one before.
+// print prints one message, separated from the one before.
 func (d *drain) print(a *schema.DrainAnswer, more bool) error {
 	if d.json {
 		data, err := schema.Marshal(a)

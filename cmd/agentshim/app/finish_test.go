@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A runtime that has its answer waits for the process to end, and takes one that
-// does not for one that failed.
+// A runtime waits for the end of a process that has answered, and takes one that does not
+// end for a failed one.
 func TestNothingHoldsUpAProcessThatHasAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, timeout := range []time.Duration{100 * time.Millisecond, time.Minute} {

@@ -20,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// deaf takes no acknowledgement by a request.
+// deaf makes the fabric ignore acknowledgement requests.
 func (w *world) deaf(deaf bool) {
 	w.Lock()
 	defer w.Unlock()
@@ -36,7 +36,7 @@ func TestWhatCouldNotBeAcknowledgedIsCutAndAcknowledgedByTheNextShim(t *testing.
 	}
 	first := w.last().ID
 	w.endLeases()
-	// Nobody knows that it was handed over, so it goes out again.
+	// The fabric does not know that the item was handed over, so it sends the item again.
 	w.Lock()
 	w.Deaf = true
 	w.Unlock()
@@ -169,7 +169,8 @@ func TestWorkspacesAreUnpackedWhereTheAgentWorks(t *testing.T) {
 			h := newHook(w.url, w.state)
 			h.workspaces = c.flag
 			h.stdin, h.stdout, h.stderr = strings.NewReader(`{"hook_type":"PostToolUse","agent_id":"a","cwd":"`+c.cwd+`"}`), &stdout, &stderr
-			// The snapshot is none, so that it is not unpacked; only where counts.
+			// The snapshot is not valid, so the hook does not unpack it. The test checks
+			// only the folder.
 			if code := h.run(t.Context()); code != 0 || !strings.Contains(w.read(stdout.Bytes()).Injections[0].Content, c.want) {
 				t.Errorf("exit code %d, %s %s", code, &stdout, &stderr)
 			}
@@ -177,7 +178,7 @@ func TestWorkspacesAreUnpackedWhereTheAgentWorks(t *testing.T) {
 	}
 }
 
-// What is wrong with a workspace a hook says on stderr; what goes as it should is in the daemon's log.
+// A hook reports workspace errors on stderr. The daemon logs the rest.
 func TestWorkspacesAreInTheLog(t *testing.T) {
 	w := newWorld(t)
 	var packed bytes.Buffer
@@ -257,7 +258,7 @@ func TestDrainGoesOnWhileSomethingRemains(t *testing.T) {
 	}
 }
 
-// oneByOne has each drain take one item along, and these after those that wait.
+// oneByOne makes each drain return one item, and rest after the items that already wait.
 func (w *world) oneByOne(rest ...schema.Injection) {
 	w.Lock()
 	defer w.Unlock()
@@ -279,8 +280,8 @@ func (w *world) oneByOne(rest ...schema.Injection) {
 	}
 }
 
-// What a shim before this one handed over is not said again, and does not hide
-// what comes after it.
+// Drain does not repeat what an earlier shim handed over, and continues with what comes
+// after it.
 func TestDrainGoesOnAfterWhatWasHandedOverBefore(t *testing.T) {
 	w := newWorld(t)
 	w.Put(clienttest.Item(1, "one"))
@@ -288,7 +289,7 @@ func TestDrainGoesOnAfterWhatWasHandedOverBefore(t *testing.T) {
 	w.says(payload)
 	w.endLeases()
 	w.Lock()
-	w.Deaf = true // what rides on questions is lost as well
+	w.Deaf = true // acknowledgements inside questions are lost as well
 	w.Unlock()
 	w.oneByOne(clienttest.Item(2, "two"), clienttest.Item(3, "three"))
 	var stdout, stderr bytes.Buffer

@@ -138,11 +138,12 @@ func (h *hook) askFabric(ctx context.Context, payload []byte, unread error) int 
 	return r.Exit
 }
 
-// inTurn asks the fabric of the daemon, and the hook's own one where that does not answer
-// and nothing that is known of it refuses the call: the daemon may have ended long ago.
+// inTurn asks the fabric of the daemon. If that fabric does not answer and its known policy
+// does not deny the call, inTurn asks the hook's own fabric: the daemon may have ended long
+// ago.
 type inTurn struct {
 	*decide.Judge
-	own func() *decide.Judge // nil: there is no other
+	own func() *decide.Judge // nil: no other fabric
 }
 
 func (t *inTurn) Ask(ctx context.Context, q decide.Question) decide.Judgement {
@@ -155,19 +156,18 @@ func (t *inTurn) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	return t.Judge.Ask(ctx, q)
 }
 
-// spans hands the spans of this process on; nil: nobody traces here. The variables that
-// set it are often the runtime's own, so that whatever is wrong with them is no matter of
-// its hooks, and stderr may be what the agent reads.
+// spans returns the exporter for the spans of this process, or nil if the hook is managed
+// or tracing is not configured. It discards errors of the exporter: the variables that
+// configure it are often the runtime's own, and stderr may be what the agent reads.
 func (h *hook) spans() *otlp.Exporter {
 	if h.managed {
-		return nil // whoever the agent is could send them elsewhere
+		return nil // the agent could send them elsewhere
 	}
 	return otlp.FromEnvironment(service, slog.New(slog.DiscardHandler))
 }
 
-// finish does what is left to be done now that the runtime has its answer. It
-// waits for this process to end, so that nothing may hold that up for long, and
-// what breaks now breaks nothing.
+// finish runs f after the runtime has its answer. It limits the time of f, because the
+// runtime waits for this process to end, and it only reports a panic in f.
 func (h *hook) finish(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -193,7 +193,7 @@ func (h *hook) at(point string) {
 	}
 }
 
-// environment looks up what dialects may see of this process's environment.
+// environment looks up a variable that dialects may read.
 func environment(name string) string {
 	if slices.Contains(dialect.Environment(), name) {
 		return os.Getenv(name)
@@ -201,7 +201,7 @@ func environment(name string) string {
 	return ""
 }
 
-// write gives the answer, and reports whether the runtime has it.
+// write writes the answer, and reports whether the runtime has it.
 func (h *hook) write(a dialect.Answer) bool {
 	if _, err := h.stdout.Write(a.Stdout); err != nil {
 		fmt.Fprintf(program.Messages(h.stderr), "agentshim: writing the answer: %v\n", err)

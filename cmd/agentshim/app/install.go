@@ -111,7 +111,7 @@ func (in *installing) flags(c *cobra.Command) {
 	f.StringVar(&in.Machine.Root, "root", "", "write all configuration files below `DIR`, to prepare an image; default: /")
 }
 
-// runtime takes the one argument.
+// runtime reads the one argument.
 func (in *installing) runtime(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return program.UsageError("write 'agentshim %s RUNTIME' with one of %s", c.Name(), strings.Join(install.Names(), ", "))
@@ -120,7 +120,7 @@ func (in *installing) runtime(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// run plans, and does it or shows it.
+// run makes the plan, and carries it out or shows it.
 func (in *installing) run(c *cobra.Command, plan func(context.Context) (install.Plan, error)) error {
 	in.stdout, in.stderr, in.found = program.Terminal(c.OutOrStdout()), c.ErrOrStderr(), in.Hook
 	if err := in.prepare(c); err != nil {
@@ -206,7 +206,7 @@ func (in *installing) show(p *install.Plan) error {
 	return err
 }
 
-// prepare finds out what the command line does not say.
+// prepare determines the settings that the command line does not name.
 func (in *installing) prepare(c *cobra.Command) (err error) {
 	if err := in.fromCommandLine(c); err != nil {
 		return err
@@ -245,7 +245,7 @@ func (in *installing) findDaemon() {
 	place := daemon.Place{State: cmp.Or(in.Hook.State, program.OwnState())}
 	card, err := place.ReadCard()
 	if err != nil {
-		card = daemon.Card{} // none ever ran; it will be where it usually is
+		card = daemon.Card{} // no daemon has run; use its default address
 	}
 	in.Hook.TokenFile = cmp.Or(card.TokenFile, place.Token())
 	if in.Hook.URL == thisDaemon {
@@ -253,8 +253,8 @@ func (in *installing) findDaemon() {
 	}
 }
 
-// thisProgram is where this program was found, so that a link to the version of
-// the day stays one.
+// thisProgram returns the path under which this program was found. It does not resolve
+// links, so that a link to the current version stays one.
 func thisProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -276,8 +276,8 @@ func thisProgram() (string, error) {
 	return self, nil
 }
 
-// know finds out which version of the runtime is there: that of an image can
-// not be asked.
+// know finds out which version of the runtime is installed. It cannot run the runtime of an
+// image.
 func (in *installing) know(ctx context.Context) error {
 	switch {
 	case in.version != "":
@@ -297,7 +297,7 @@ func (in *installing) know(ctx context.Context) error {
 	return nil
 }
 
-// note writes the version down for the hooks, which cannot ask for it.
+// note stores the version for the hooks, which have no time to ask the runtime.
 func (in *installing) note() {
 	state := cmp.Or(in.Hook.State, program.OwnState())
 	if !in.Version.Known() || in.dryRun || install.Foreign(state) {
@@ -308,9 +308,8 @@ func (in *installing) note() {
 	}
 }
 
-// fromCommandLine takes out what came from the environment: that may differ from
-// one process to the next, and a configuration stays. Files are named so that they
-// are found from every folder.
+// fromCommandLine removes settings that came from the environment, which may differ between
+// processes while the configuration stays. It makes paths of files absolute.
 func (in *installing) fromCommandLine(c *cobra.Command) (err error) {
 	for name, value := range map[string]*string{"agent": &in.Hook.Agent, "nats": &in.Hook.NATS, "creds": &in.Hook.Creds,
 		"tls-ca": &in.Hook.TLS.CA, "tls-cert": &in.Hook.TLS.Cert, "tls-key": &in.Hook.TLS.Key,
@@ -320,7 +319,7 @@ func (in *installing) fromCommandLine(c *cobra.Command) (err error) {
 		}
 	}
 	if !program.Explicit(c.Flags(), "timeout") {
-		in.Hook.Timeout = 0 // as long as it is by default
+		in.Hook.Timeout = 0 // the default
 	}
 	for _, path := range []*string{&in.Hook.Creds, &in.Hook.State, &in.Hook.TLS.CA, &in.Hook.TLS.Cert, &in.Hook.TLS.Key} {
 		if *path == "" {
@@ -333,7 +332,7 @@ func (in *installing) fromCommandLine(c *cobra.Command) (err error) {
 	return nil
 }
 
-// machine is this one, below root.
+// machine returns this machine, below root.
 func machine(root string) (m install.Machine, err error) {
 	if root != "" {
 		if root, err = filepath.Abs(root); err != nil {
@@ -341,7 +340,7 @@ func machine(root string) (m install.Machine, err error) {
 		}
 	}
 	m = install.Machine{Root: root, Env: os.Getenv, OS: runtime.GOOS}
-	m.Home, _ = os.UserHomeDir() // where it is unknown and needed, that is said
+	m.Home, _ = os.UserHomeDir() // an error reports an unknown folder where it is needed
 	m.Dir, _ = os.Getwd()
 	return m, nil
 }

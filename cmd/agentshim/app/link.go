@@ -16,11 +16,11 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// ackTime is how long a shim waits to hear that what it handed over is
-// acknowledged: its runtime waits for it to end.
+// ackTime limits how long a shim waits for the confirmation of its acknowledgement, because
+// its runtime waits for it to end.
 const ackTime = 100 * time.Millisecond
 
-// link is how a shim reaches the fabric, and what it does with what it gets.
+// link has the settings with which a shim reaches the fabric and handles what it gets.
 type link struct {
 	nats, creds, state, workspaces string
 	tls                            certs.Files
@@ -28,7 +28,7 @@ type link struct {
 	unnamed bool
 }
 
-// flags are those of every command that is handed something.
+// flags declares the flags of every command that receives items.
 func (l *link) flags(f *pflag.FlagSet, workspaces string) {
 	f.StringVar(&l.nats, "nats", "nats://127.0.0.1:4222", "`URL` of the fabric's NATS server")
 	f.StringVar(&l.creds, "creds", "", "credentials `FILE` that 'broker creds add' wrote; default: none")
@@ -37,16 +37,17 @@ func (l *link) flags(f *pflag.FlagSet, workspaces string) {
 	f.StringVar(&l.workspaces, "workspaces", "", "`DIR` for copies of other agents' workspaces, as temp_workspaces/<agent> below it; default: "+workspaces)
 }
 
-// stateFlag is --state. [link.resolve] fills in its default, since to find a folder that can be
-// written costs system calls.
+// stateFlag declares --state. [link.resolve] fills in its default, because a search for a
+// writable folder costs system calls.
 func stateFlag(f *pflag.FlagSet, at *string) {
 	f.StringVar(at, "state", "", "state folder `DIR`, where agentshim keeps the last policy and unacknowledged deliveries; default: hookfabric in $XDG_STATE_HOME, else in ~/.local/state, "+
 		"else, if agentshim can write neither, a folder of this user in /run/user or /var/tmp")
 }
 
-// resolve fills in what f does not name: the state folder, and the fabric. It is the one rule for every
-// command that judges: a shim whose fabric is unnamed means the fabric of the local daemon, and applies
-// the policy of that one as well as the policy of the fabric at its own URL.
+// resolve fills in the settings that f does not name: the state folder and the fabric. All
+// commands that judge use this rule. A shim whose fabric is unnamed uses the fabric of the
+// local daemon. It applies the policy of that fabric and the policy of the fabric at its
+// own URL.
 func (l *link) resolve(f *pflag.FlagSet) {
 	if l.unnamed = !f.Changed("nats"); !f.Changed("state") {
 		l.state = program.OwnState()
@@ -57,13 +58,14 @@ func (l *link) judgeLink(name string, stderr io.Writer, log *slog.Logger) decide
 	return decide.Link{URL: l.nats, Creds: l.creds, TLS: l.tls, Name: name, State: l.state, Unnamed: l.unnamed, Stderr: program.Messages(stderr), Log: log}
 }
 
-// warnings is the log of a process that its runtime starts for one event: what it writes may be
-// shown to the user.
+// warnings returns the log of a process that its runtime starts for one event. The runtime
+// may show its text to the user.
 func warnings(stderr io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(program.Messages(stderr), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// check says what is wrong with the credentials and the certificates, before a call waits for them.
+// check returns an error if the credentials or the certificates cannot be used, before a
+// call waits for them.
 func (l *link) check() error {
 	if _, _, err := bus.CredsTimes(l.creds); err != nil {
 		return fmt.Errorf("--creds: %w", err)
@@ -71,7 +73,7 @@ func (l *link) check() error {
 	return l.tls.Check()
 }
 
-// listens reports whether a daemon, be it one that hangs, has the socket.
+// listens reports whether a daemon has the socket, even if that daemon hangs.
 func listens(socket string) bool {
 	c, err := net.DialTimeout("unix", socket, time.Second)
 	if err == nil {
@@ -80,9 +82,10 @@ func listens(socket string) bool {
 	return err == nil
 }
 
-// follow has an unnamed shim ask the fabric of the daemon at a socket, if that daemon hangs or did not
-// end in good order: then its card is there still. Credentials and certificates that the shim names
-// itself stay. args are the flags with which another daemon asks the same fabric.
+// follow makes an unnamed shim ask the fabric of the daemon at a socket if that daemon
+// hangs or did not end in order: its card then still exists. Credentials and certificates
+// that the shim names itself stay. args are the flags with which another daemon asks the
+// same fabric.
 func (l *link) follow(socket string) (args []string) {
 	card, err := daemon.Place{State: l.state}.ReadCard()
 	if !l.unnamed || err != nil || card.NATS == "" || card.Socket != socket {

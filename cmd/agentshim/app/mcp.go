@@ -29,9 +29,9 @@ type proxy struct {
 	agent, server, unreachable, channel, socket string
 	url, listen, headers                        string
 	timeout, askTimeout                         time.Duration
-	// managed: it was installed for all agents of the machine.
+	// managed means that the proxy is installed for all agents of the machine.
 	managed bool
-	// direct: somebody named the bus, so that no daemon is asked.
+	// direct means that a flag names the bus, so the proxy does not use the daemon.
 	direct bool
 }
 
@@ -104,8 +104,8 @@ func (p *proxy) check(args []string) error {
 }
 
 func (p *proxy) run(ctx context.Context, c *cobra.Command, args []string) (code int, err error) {
-	// A client that does not read any more is an error of the write: the server is
-	// still to be ended in good order.
+	// Ignore SIGPIPE: if the client no longer reads, the write returns an error and the
+	// proxy still ends the server in order.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stderr := c.ErrOrStderr()
 	log, err := program.Logger(program.Messages(stderr))
@@ -134,11 +134,11 @@ func (p *proxy) run(ctx context.Context, c *cobra.Command, args []string) (code 
 		return 0, p.http(ctx, guard, c)
 	}
 	guard.Fallback = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
-	server := mcp.Process{Args: args, Stderr: program.Raw(stderr)} // what it says is its own
+	server := mcp.Process{Args: args, Stderr: program.Raw(stderr)} // the server's text is passed on unchanged
 	return server.Run(ctx, mcp.Pipe{Guard: guard, AskTimeout: p.askTimeout, FromClient: c.InOrStdin(), ToClient: c.OutOrStdout()})
 }
 
-// http stands before a server that speaks over HTTP.
+// http runs the proxy in front of a server that speaks HTTP.
 func (p *proxy) http(ctx context.Context, guard *mcp.Guard, c *cobra.Command) error {
 	target, err := url.Parse(p.url)
 	if err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https" {
@@ -168,8 +168,9 @@ func (p *proxy) http(ctx context.Context, guard *mcp.Guard, c *cobra.Command) er
 	return (&mcp.Relay{Guard: guard, Target: target, Token: token, AskTimeout: p.askTimeout, Headers: headers}).Serve(ctx, l)
 }
 
-// daemon asks the local daemon about the fabric that the environment names, if it names one. Without
-// --agent the agent's id is a guess: the client's own hooks know better.
+// daemon returns a client of the local daemon for the fabric that the environment names, if
+// any. Without --agent the agent's id is a guess, and the client's own hooks know the real
+// one.
 func (p *proxy) daemon() *daemon.Client {
 	c := &daemon.Client{Socket: daemon.Place{State: p.state, At: p.socket}.Socket(), Creds: absolute(p.creds), Borrow: p.agent == ""}
 	if !p.unnamed {

@@ -9,7 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// A folder for the state is looked for once the command line is read, and only if none is named.
+// The proxy searches a state folder after it has read the command line, and only if the
+// command line names none.
 func TestTheStateFolderIsLookedForOnlyIfNoneIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -36,7 +37,7 @@ func TestTheStateFolderIsLookedForOnlyIfNoneIsNamed(t *testing.T) {
 	}
 }
 
-// A proxy whose environment names a fabric takes no daemon of another one.
+// A proxy whose environment names a fabric does not use a daemon of another fabric.
 func TestAProxyAsksADaemonOfItsFabricOnly(t *testing.T) {
 	const here = "nats://here:1"
 	for name, c := range map[string]struct{ env, want string }{"unnamed": {"", ""}, "named by the environment": {here, here}} {

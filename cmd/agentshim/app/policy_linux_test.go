@@ -61,7 +61,7 @@ type cell struct {
 	nc     *nats.Conn
 	local  *exec.Cmd // the daemon; nil: hooks ask directly
 	asked  chan struct{}
-	flags  []string // more of the hook
+	flags  []string // more flags of the hook
 }
 
 func newCell(t *testing.T, way, address string) *cell {
@@ -81,7 +81,7 @@ func newCell(t *testing.T, way, address string) *cell {
 	return c
 }
 
-// serve has the fabric answer.
+// serve makes the fabric answer.
 func (c *cell) serve() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 20*time.Second)
@@ -92,7 +92,8 @@ func (c *cell) serve() {
 	}
 }
 
-// call is a hook that finds its daemon, or else is told the fabric's URL if that is not the default one.
+// call runs a hook that finds its daemon. Without a daemon, the hook gets the fabric's URL
+// if that is not the default one.
 func (c *cell) call(tool string) (*schema.Verdict, string) {
 	c.t.Helper()
 	args := append([]string{"hook", "--runtime", "generic", "--timeout", "4s", "--state", c.state, "--socket", c.socket()}, c.flags...)
@@ -110,7 +111,7 @@ func (c *cell) call(tool string) (*schema.Verdict, string) {
 	return c.read(stdout), stderr.String()
 }
 
-// wants makes a call, and during it what goes wrong.
+// wants makes a call, runs during while the call waits, and checks the decision.
 func (c *cell) wants(tool string, want schema.Decision, during func()) {
 	c.t.Helper()
 	done := make(chan struct{})
@@ -128,7 +129,7 @@ func (c *cell) wants(tool string, want schema.Decision, during func()) {
 	}
 }
 
-// silence has the fabric answer no call any more, and say that it was asked.
+// silence makes the fabric answer no more calls, and report each call to asked.
 func (c *cell) silence() {
 	c.Lock()
 	defer c.Unlock()
@@ -144,8 +145,8 @@ func (c *cell) down() {
 	_ = c.server.Close(context.Background())
 }
 
-// With every fault in the middle of a call, on every way to the fabric, and at every address: what a
-// fail-closed hook guards is refused, and so is all that a frozen agent does.
+// For every fault during a call, every way to the fabric and every address, a call that a
+// fail-closed hook guards is denied, and so are all calls of a frozen agent.
 func TestOnePolicyAppliesOnEveryWay(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
@@ -166,7 +167,7 @@ func TestOnePolicyAppliesOnEveryWay(t *testing.T) {
 					c.Lock()
 					c.FreezeVersion, c.Freezes = 3, []schema.Freeze{{Agents: "a", Reason: "odd", By: "me", Since: time.Now().UTC()}}
 					c.Unlock()
-					c.wants("Read", schema.Continue, nil) // which tells of it; this fabric refuses nothing itself
+					c.wants("Read", schema.Continue, nil) // which announces the freeze; this fabric itself denies nothing
 					c.eventually("the freeze is known", func() bool { return c.kept("odd") })
 					c.silence()
 					return func() { c.kill(syscall.SIGKILL); c.down() }
@@ -193,11 +194,11 @@ func TestOnePolicyAppliesOnEveryWay(t *testing.T) {
 	}
 }
 
-// restart has a daemon whose URL holds a password take the place of one that was killed, and kills it,
-// too. Its card must not hold the password.
+// restart kills a daemon, starts another one whose URL holds a password, and kills that one
+// too. The card must not contain the password.
 func (c *cell) restart() {
 	c.t.Helper()
-	_ = c.local.Wait() // as long as it is there, another one does not take its socket
+	_ = c.local.Wait() // another daemon does not take its socket before it has ended
 	c.url = strings.Replace(c.url, "nats://", "nats://user:secret@", 1)
 	c.local = c.daemon()
 	c.kill(syscall.SIGKILL)
@@ -206,27 +207,28 @@ func (c *cell) restart() {
 	}
 }
 
-// kill ends or stops the daemon, if there is one.
+// kill sends a signal to the daemon, if one runs.
 func (c *cell) kill(s syscall.Signal) {
 	if c.local != nil {
 		_ = c.local.Process.Signal(s)
 	}
 }
 
-// kept reports whether the policy on disk says so.
+// kept reports whether the stored policy contains the word.
 func (c *cell) kept(word string) bool {
 	data, err := os.ReadFile(c.state + "/shim/f-test/policy")
 	return err == nil && bytes.Contains(data, []byte(word))
 }
 
-// A daemon that fails a call fails that call alone: its fabric lives, and judges it.
+// A daemon that fails a call affects only that call: the hook asks the daemon's fabric,
+// which judges it.
 func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return
 	}
 	for name, signal := range map[string]syscall.Signal{"dies": syscall.SIGKILL, "hangs": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
-			other := newCell(t, "direct", "default URL") // which no hook means
+			other := newCell(t, "direct", "default URL") // which no hook uses
 			defer other.down()
 			c := newCell(t, "daemon", "other URL")
 			c.wants("Read", schema.Continue, nil)
@@ -239,8 +241,9 @@ func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) {
 	}
 }
 
-// A daemon that was killed leaves its card behind. Its fabric is asked first, the hook's own one where that
-// is gone too, or where the card does not tell it this hook. A managed hook reads no card, since the agent could write it.
+// A killed daemon leaves its card behind. The hook asks the card's fabric first. It asks
+// its own fabric if that one is gone too, or if the card does not apply to this hook. A
+// managed hook ignores the card, because the agent could write it.
 func TestTheCardOfADeadDaemonIsNotTheLastWord(t *testing.T) {
 	if !inOwnNetwork(t) {
 		return

@@ -47,7 +47,7 @@ func renderCommand() *cobra.Command {
 	return c
 }
 
-// converted prints what becomes of stdin, whole or not at all.
+// converted prints the conversion of stdin, completely or not at all.
 func converted(stdin io.Reader, stdout io.Writer, convert func([]byte) ([]byte, error)) error {
 	in, err := io.ReadAll(io.LimitReader(stdin, render.MaxInput+1))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// A hook that was installed for all agents of a machine hears nothing that an
-// agent, or a project it works in, can set: neither another fabric, nor another
-// policy for when there is none, nor a daemon of the agent's own.
+// A hook that is installed for all agents of a machine ignores all settings of an agent or
+// of its project: another fabric, another policy for an unreachable fabric, and the agent's
+// own daemon.
 func TestAManagedHookIsNotTalkedOutOfItsFabric(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()

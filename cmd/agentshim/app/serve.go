@@ -20,10 +20,10 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// finishing is how long calls under way may take when the daemon is to end.
+// finishing limits how long calls in flight may take when the daemon ends.
 const finishing = 10 * time.Second
 
-// serve is one life of `agentshim serve`.
+// serve is one run of `agentshim serve`.
 type serve struct {
 	link
 
@@ -70,11 +70,11 @@ func serveCommand() *cobra.Command {
 	return c
 }
 
-// crowd is how many calls under way at once the daemon takes more than one processor for:
-// what it does itself takes little.
+// crowd is the number of calls in flight from which on the daemon uses all processors. A
+// single call takes it little time.
 const crowd = 4
 
-// run serves until ctx ends or nobody asks any more.
+// run serves until ctx ends or the daemon has been idle for --idle.
 func (s *serve) run(ctx context.Context) (err error) {
 	if s.log, err = program.Logger(s.stderr); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *serve) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer free()
-	s.unnamed = true // so are those whom it serves
+	s.unnamed = true // its clients name no fabric either
 	l := s.judgeLink("agentshim-daemon", s.stderr, s.log)
 	spans := otlp.FromEnvironment(service, s.log)
 	l.Tracer = spans.Tracer()
@@ -122,7 +122,7 @@ func (s *serve) run(ctx context.Context) (err error) {
 	return s.serve(ctx, place, sockets)
 }
 
-// listen is where hooks come in: the sockets of systemd, else one of its own.
+// listen returns the sockets for hooks: those of systemd, or else a new one.
 func (s *serve) listen(place daemon.Place) ([]*net.UnixListener, func(), error) {
 	given, err := daemon.Activated()
 	if err != nil || len(given) > 0 {
@@ -135,7 +135,7 @@ func (s *serve) listen(place daemon.Place) ([]*net.UnixListener, func(), error) 
 	return []*net.UnixListener{l}, free, err
 }
 
-// serve serves at all doors, and lets calls end when it is over.
+// serve serves all endpoints. When ctx ends, it lets calls in flight finish.
 func (s *serve) serve(ctx context.Context, place daemon.Place, sockets []*net.UnixListener) error {
 	over, stop := context.WithCancel(ctx)
 	defer stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// serveHTTP opens the other door, and tells where it is.
+// serveHTTP starts the HTTP endpoint and writes its address to the card.
 func (s *serve) serveHTTP(place daemon.Place) (end func(context.Context) error, err error) {
 	card := daemon.Card{Socket: place.Socket(), PID: os.Getpid(), Creds: s.creds, TLS: s.tls}
 	if daemon.Redacted(s.nats) == s.nats {
@@ -49,8 +49,8 @@ func (s *serve) serveHTTP(place daemon.Place) (end func(context.Context) error, 
 	return func(ctx context.Context) error { place.DropCard(); return closed(ctx) }, nil
 }
 
-// listenHTTP listens where it is told to; where nobody said where and somebody
-// else is there, at any port: daemon.json has it.
+// listenHTTP listens on --http. If the default port is in use, it listens on a free port,
+// which daemon.json names.
 func (s *serve) listenHTTP() (net.Listener, error) {
 	if err := program.Loopback(s.http); err != nil {
 		return nil, err

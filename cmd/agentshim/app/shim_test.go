@@ -26,7 +26,8 @@ const (
 	natsVar  = "SHIM_TEST_NATS"
 	stateVar = "SHIM_TEST_STATE"
 	stepVar  = "SHIM_TEST_DIES_AT"
-	// programVar makes it the whole program, in an environment without anything of ours.
+	// programVar makes it the whole program, in an environment without variables of
+	// agentshim.
 	programVar = "SHIM_TEST_PROGRAM"
 )
 
@@ -84,7 +85,7 @@ type world struct {
 	t     *testing.T
 	url   string
 	state string
-	ids   []string // of the events that came, where a test takes them; the fabric's lock guards it
+	ids   []string // the ids of the events, if a test records them; the fabric's lock guards it
 }
 
 func newWorld(t *testing.T) *world {
@@ -101,7 +102,7 @@ func newWorld(t *testing.T) *world {
 
 const payload = `{"hook_type":"PostToolUse","agent_id":"a","tool_name":"Read"}`
 
-// shim is one shim in this process.
+// shim runs one shim in this process.
 func (w *world) shim(event string, stdout io.Writer) (code int, stderr string) {
 	var said bytes.Buffer
 	h := newHook(w.url, w.state)
@@ -109,7 +110,7 @@ func (w *world) shim(event string, stdout io.Writer) (code int, stderr string) {
 	return h.run(w.t.Context()), said.String()
 }
 
-// says is what the next shim tells the agent.
+// says runs a shim and returns the verdict that the agent gets.
 func (w *world) says(event string) *schema.Verdict {
 	w.t.Helper()
 	var stdout bytes.Buffer
@@ -129,7 +130,7 @@ func (w *world) read(stdout []byte) *schema.Verdict {
 	return v
 }
 
-// process is one shim as a process, which may die at a step.
+// process runs one shim as a process, which may die at a step.
 func (w *world) process(step string) (stdout []byte, died bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -144,29 +145,29 @@ func (w *world) process(step string) (stdout []byte, died bool) {
 	return stdout, err != nil
 }
 
-// endLeases has what was not acknowledged go out again.
+// endLeases makes the fabric send unacknowledged items again.
 func (w *world) endLeases() {
 	w.Lock()
 	defer w.Unlock()
 	clear(w.Leases)
 }
 
-// waiting counts the items that nobody acknowledged.
+// waiting counts the items that no shim has acknowledged.
 func (w *world) waiting() int {
 	w.Lock()
 	defer w.Unlock()
 	return len(w.Items)
 }
 
-// last is the last question.
+// last returns the last question.
 func (w *world) last() bus.EventRequest {
 	w.Lock()
 	defer w.Unlock()
 	return w.Asked[len(w.Asked)-1]
 }
 
-// An agent whose name no subject can have is asked about as one that nobody
-// knows: whether its call is guarded is not for the shim to say.
+// The shim asks about an agent whose name no subject can contain as about an unknown agent:
+// the fabric, not the shim, knows whether the call is guarded.
 func TestAnAgentWhoseNameCanNotBeSentIsAskedAbout(t *testing.T) {
 	w := newWorld(t)
 	for _, event := range []string{

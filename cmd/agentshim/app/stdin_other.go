@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// readFile leaves it to package os where files cannot be waited for.
+// readFile leaves reading to package os on systems that cannot wait for a file.
 func readFile(*os.File, time.Time) (data []byte, err error, ok bool) { return nil, nil, false }

@@ -12,9 +12,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// readFile reads all of f, at most one event's worth, until the deadline. It waits by
-// itself, because a goroutine that waits in reading takes a thread, whose start
-// every hook would pay for.
+// readFile reads f until the deadline, up to the size limit of an event. It waits in poll,
+// because a goroutine that blocks in a read needs a thread, and starting one would slow
+// every hook.
 func readFile(f *os.File, deadline time.Time) (data []byte, err error, ok bool) {
 	fd := int(f.Fd())
 	data = make([]byte, 0, 16<<10)

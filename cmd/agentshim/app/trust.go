@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// trustable refuses to trust where nobody has to, or nobody can.
+// trustable rejects --trust where it is not needed and where it cannot work.
 func (in *installing) trustable() error {
 	switch {
 	case !in.trust:
@@ -25,7 +25,8 @@ func (in *installing) trustable() error {
 	return nil
 }
 
-// trustCodex has Codex trust our hooks, or forget them before they are gone.
+// trustCodex makes Codex trust the hooks of agentshim, or forget them before they are
+// removed.
 func (in *installing) trustCodex(ctx context.Context, trust bool) error {
 	n, err := in.tellCodex(ctx, trust)
 	if err != nil {
@@ -37,8 +38,9 @@ func (in *installing) trustCodex(ctx context.Context, trust bool) error {
 	return nil
 }
 
-// tellCodex speaks of the hooks of the installation's own file only: whoever else
-// writes hooks that look like ours is not to be trusted by it.
+// tellCodex makes Codex trust, or forget, the hooks in the installation's own file. It
+// ignores similar hooks in other files, because another program may have written them. It
+// returns the number of hooks.
 func (in *installing) tellCodex(ctx context.Context, trust bool) (int, error) {
 	ours, err := install.Find(in.Machine, in.Runtime, in.Scope)
 	if err != nil {
@@ -51,7 +53,7 @@ func (in *installing) tellCodex(ctx context.Context, trust bool) (int, error) {
 	})
 }
 
-// forget has Codex forget our hooks, if it is here at all.
+// forget makes Codex forget the hooks of agentshim, if Codex is installed.
 func (in *installing) forget(ctx context.Context) {
 	if in.Runtime != "codex" || in.managed || in.dryRun || in.Machine.Root != "" || !in.Version.Known() {
 		return

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Activated are the unix sockets that systemd made for this process; none: it
-// was started in another way.
+// Activated returns the unix sockets that systemd made for this process. It returns none if
+// systemd did not start the process through a socket.
 func Activated() ([]*net.UnixListener, error) {
 	pid, n := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
@@ -49,6 +49,6 @@ func given(fd int) (*net.UnixListener, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("%s is not a unix socket", l.Addr()), l.Close())
 	}
-	u.SetUnlinkOnClose(false) // it is systemd's
+	u.SetUnlinkOnClose(false) // systemd owns the socket's file
 	return u, nil
 }

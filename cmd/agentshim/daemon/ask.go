@@ -40,7 +40,7 @@ func (s *Server) ask(ctx context.Context, t *talker, m *frame.Message) {
 	}
 }
 
-// question reads what a client asks.
+// question decodes a client's request.
 func (s *Server) question(m *frame.Message) (q decide.Question, err error) {
 	e := new(schema.Event)
 	if err := schema.Unmarshal(m.Body, e); err != nil {
@@ -50,7 +50,7 @@ func (s *Server) question(m *frame.Message) (q decide.Question, err error) {
 		return q, errors.New("the event names no agent, or an unknown event type")
 	}
 	w := m.Words
-	e.Mute, e.MidTurn = w[wordMute] != "", w[wordMidTurn] != "" // which are no part of its JSON
+	e.Mute, e.MidTurn = w[wordMute] != "", w[wordMidTurn] != "" // the event's JSON does not contain them
 	q = decide.Question{
 		Event: e, Workspaces: w[wordWorkspaces], Unreachable: w[wordUnreachable],
 		Key: w[wordKey], Pair: w[wordPair], ByID: w[wordByID] != "", Apart: w[wordApart],

@@ -18,42 +18,42 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Judge gets calls judged and hears what was handed over: a [judge.Judge], or
-// a [Client] before one.
+// A Judge has calls judged and records which verdicts were handed over. It is a
+// [judge.Judge], or a [Client] in front of one.
 type Judge interface {
 	session.Asker
 	Handed(ctx context.Context, v *schema.Verdict, within time.Duration)
 }
 
-// maxOpen bounds the verdicts whose hand-over a client has not said yet.
+// maxOpen bounds the verdicts that a client has not yet reported as handed over.
 const maxOpen = 1000
 
-// A Client gets calls judged by the daemon. It is safe for many goroutines.
+// A Client has calls judged by the daemon. It is safe for concurrent use.
 type Client struct {
 	// Socket is where the daemon listens: see [Place.Socket].
 	Socket string
-	// NATS and Creds are the fabric that must judge; empty: whichever the daemon is for.
+	// NATS and Creds identify the fabric that must judge; empty: the daemon's fabric.
 	NATS, Creds string
-	// Else judges where no daemon does; nil: the call is left unjudged.
+	// Else judges if no daemon does; nil: the call is not judged.
 	Else Judge
-	// Borrow: the agents' ids are guesses. A call that is known by the runtime's id
-	// of it is then the same call, whichever agent it was judged for.
+	// Borrow means that the agents' ids are guesses. A call with the same runtime id is
+	// then the same call, even if it was judged for another agent.
 	Borrow bool
 
 	mu   sync.Mutex // guards what follows
 	open map[string]line
 }
 
-// Question is an event and how a [Client] asks for its verdict.
+// Question is an event and the options of a [Client] for its verdict.
 type Question = decide.Question
 
-// Ask gets a call judged before ctx ends. What its verdict brings counts as
-// handed over when [Client.Handed] says so.
+// Ask has a call judged before ctx ends. The verdict's items count as handed over when the
+// caller calls [Client.Handed].
 func (c *Client) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	if q.Event.EventID == "" {
 		event := *q.Event
 		if id, err := uuid.NewV7(); err == nil {
-			event.EventID = id.String() // the same one, whoever judges
+			event.EventID = id.String() // the daemon and the fabric get the same id
 		}
 		q.Event = &event
 	}
@@ -67,7 +67,7 @@ func (c *Client) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	return unjudged(&q, err)
 }
 
-// unjudged is the verdict where nobody can be asked.
+// unjudged returns the verdict for a call that neither the daemon nor the fabric can judge.
 func unjudged(q *decide.Question, err error) decide.Judgement {
 	err = q.Cause(fmt.Errorf("%w: %w", client.ErrUnreachable, err))
 	v := &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{err.Error()}}
@@ -112,7 +112,7 @@ func (c *Client) ask(ctx context.Context, q *decide.Question) (j decide.Judgemen
 	return j, nil
 }
 
-// dial reaches the daemon, and makes sure that it is this user's or root's.
+// dial connects to the daemon and checks that it runs as this user or as root.
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
@@ -141,8 +141,8 @@ func (c *Client) message(q *decide.Question, deadline time.Time) (*frame.Message
 		wordNATS, c.NATS, wordCreds, c.Creds, wordLeft, time.Until(deadline).String())}, nil
 }
 
-// keep keeps the line of a call that brought something, until it is said that
-// the agent has it.
+// keep keeps the connection of a call whose verdict has injections or a restart, until the
+// client reports that the agent has them.
 func (c *Client) keep(v *schema.Verdict, l line) {
 	if len(v.Injections) == 0 && v.Restart == nil {
 		written(l)
@@ -158,13 +158,13 @@ func (c *Client) keep(v *schema.Verdict, l line) {
 		if len(c.open) < maxOpen && event != v.EventID {
 			continue
 		}
-		_ = old.Close() // what it brought comes again
+		_ = old.Close() // the fabric sends its items again
 		delete(c.open, event)
 	}
 	c.open[v.EventID] = l
 }
 
-// Handed says that the agent has what a verdict brought.
+// Handed reports to the daemon that the agent has the items of a verdict.
 func (c *Client) Handed(ctx context.Context, v *schema.Verdict, within time.Duration) {
 	c.mu.Lock()
 	l := c.open[v.EventID]
@@ -179,7 +179,7 @@ func (c *Client) Handed(ctx context.Context, v *schema.Verdict, within time.Dura
 	}
 }
 
-// Close gives up what was not handed over.
+// Close drops all verdicts that were not handed over.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

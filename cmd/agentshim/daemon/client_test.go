@@ -85,7 +85,7 @@ func TestAClientThatGivesUpIsNotKept(t *testing.T) {
 	}
 }
 
-// What is no part of the event's JSON is kept all the same.
+// The daemon also gets the fields that the event's JSON does not contain.
 func TestAClientSaysThatItsAgentCanBeToldNothing(t *testing.T) {
 	p := serving(t, &bench{})
 	q := call(schema.PostToolUse, "", `{}`)

@@ -40,7 +40,7 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) {
 		answer(w, code, body)
 		return
 	}
-	// A second delivery of one call has another id, and the verdict of the first.
+	// A second delivery of one call has another id and the verdict of the first delivery.
 	ids := []string{reply.Verdict.EventID, reply.Call.Event.EventID}
 	if code == http.StatusOK {
 		var err error
@@ -57,8 +57,8 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) {
 	s.remember(reply.Call.Event.AgentID, ids, reply.Kept(), one)
 }
 
-// remember keeps what a loop was handed, until it says to have it. What brought
-// nothing that would come again must not push out what did.
+// remember keeps the items that a loop was sent until the loop acknowledges them. It does
+// not keep answers without such items, which would evict others.
 func (s *Server) remember(agent string, events []string, kept func(), one *delivery) {
 	if kept == nil && !queued(one.v) {
 		return
@@ -71,13 +71,13 @@ func (s *Server) remember(agent string, events []string, kept func(), one *deliv
 	}})
 }
 
-// queued reports whether a verdict brings something that waits until it is acknowledged.
+// queued reports whether a verdict has items that wait until they are acknowledged.
 func queued(v *schema.Verdict) bool {
 	return v != nil && (v.Restart != nil || len(v.Workspaces) > 0 || slices.ContainsFunc(v.Injections, func(i schema.Injection) bool { return i.Sequence > 0 }))
 }
 
-// renders says, before anybody judges it, that what comes of an event could not be
-// rendered. An event that cannot be read is judged as such.
+// renders returns an error, before the event is judged, if its result cannot be rendered.
+// An event that cannot be read is judged as such.
 func renders(f render.Format, d *door) error {
 	if f == "" {
 		return nil
@@ -90,15 +90,15 @@ func renders(f render.Format, d *door) error {
 	return render.Fits(f, e)
 }
 
-// An envelope is what a loop gets: the verdict, the id by which it is
-// acknowledged, and the messages of an API where they were asked for.
+// An envelope is the answer to a loop: the verdict, the id that acknowledges it, and the
+// messages of an API if the loop asked for them.
 type envelope struct {
 	EventID string `json:"event_id,omitzero"`
 	*schema.Verdict
 	*render.Messages
 }
 
-// enveloped is a response; an empty format asks for no messages.
+// enveloped encodes a response. An empty format means no messages.
 func enveloped(f render.Format, e *schema.Event, env envelope, said []byte) ([]byte, error) {
 	env.Verdict = new(schema.Verdict)
 	if err := schema.Unmarshal(said, env.Verdict); err != nil {
@@ -114,10 +114,10 @@ func enveloped(f render.Format, e *schema.Event, env envelope, said []byte) ([]b
 	return schema.Marshal(&env)
 }
 
-// maxAck bounds an acknowledgement.
+// maxAck limits the size of an acknowledgement, in bytes.
 const maxAck = 1 << 20
 
-// postAck takes in that an agent has answers.
+// postAck records that an agent has answers.
 func (s *Server) postAck(w http.ResponseWriter, r *http.Request) {
 	var ack struct {
 		Agent  string   `json:"agent_id"`

@@ -16,27 +16,28 @@ import (
 )
 
 const (
-	// knownByID is how long a call that a runtime's own id names is known, and
-	// knownByHash one that is known by what it is: the other hooks of the same
-	// moment follow at once, and the same call made again is another one.
+	// knownByID is how long the daemon remembers a call with a runtime's own id.
+	// knownByHash is the same for a call without an id, identified by its content. The
+	// other hooks of the same moment follow at once, and a later identical call is another
+	// one.
 	knownByID   = 5 * time.Minute
 	knownByHash = 3 * time.Second
-	// passesFor is how long a verdict is shared that lets something pass: as long as
-	// the other hooks of the same moment need. After that the call is judged again,
-	// because an agent may have been frozen since.
+	// passesFor is how long a verdict that lets a call pass is shared: as long as the other
+	// hooks of the same moment need. Later the call is judged again, because an operator
+	// may have frozen the agent since.
 	passesFor = 3 * time.Second
-	// maxFlights bounds the calls that are known.
+	// maxFlights limits the number of calls that the daemon remembers.
 	maxFlights = 10_000
 )
 
-// flights make one event of all deliveries of one moment of one call: several
-// layers of a runtime's configuration, general and special hooks, hook and MCP
-// proxy. The first one has it judged; all get its decision and its rewrites, and
-// one of them what was waiting for the agent.
+// flights merges all deliveries of one moment of one call into one event. Several layers of
+// a runtime's configuration, general and special hooks, or a hook and an MCP proxy may
+// deliver the same moment. The first delivery has it judged. All deliveries get the
+// decision and the rewrites, and one of them gets the items that waited for the agent.
 //
-// An id alone does not make two deliveries the same: a verdict is passed on only
-// for the very call that it was about. It is passed on no more once a verdict of
-// another version of the configuration or of what is frozen has come.
+// An id alone does not make two deliveries the same: they share a verdict only if they are
+// about the same call. A verdict is no longer shared once a verdict of another version of
+// the configuration or of the freezes has come.
 type flights struct {
 	judge Judge
 	now   func() time.Time
@@ -45,43 +46,44 @@ type flights struct {
 	byKey  map[string][]*flight // one for each agent and content
 	byPair map[string][]*flight // the moments before and after a call
 	pairs  pairing
-	queues [2][]*flight // those that are over, known by hash and by id, oldest first; dropped ones included
-	origin origin       // of the verdict that came last
+	queues [2][]*flight // completed flights, matched by content and by id, oldest first; including dropped ones
+	origin origin       // of the latest verdict
 	shared sharing
 }
 
-// sharing counts deliveries that were told the verdict of another one: by the
-// runtime's id of the call, and by what the call is.
+// sharing counts deliveries that got the verdict of another delivery, by how they were
+// matched: by the runtime's id of the call, or by the content of the call.
 type sharing struct{ byID, byContent int64 }
 
-// An origin is what a verdict was made by.
+// An origin identifies what a verdict was based on.
 type origin struct {
 	fabric         string
 	config, freeze uint64
 }
 
-// A flight is one event, under way or over.
+// A flight is one event that is being judged, or was judged recently.
 type flight struct {
 	key   string
-	pair  string // empty: it cannot be told
+	pair  string // empty: unknown
 	q     facts
 	byID  bool
-	again bool          // who asks a second time did not hear the first answer
-	until time.Time     // when it is forgotten; zero: it is under way
-	fresh time.Time     // when its verdict is shared no more
+	again bool          // a repeated question means that its first answer was lost
+	until time.Time     // when forget drops it; zero: it is being judged
+	fresh time.Time     // when its verdict is no longer shared
 	from  origin        // of its verdict
 	over  chan struct{} // closed when it is judged
 	j     decide.Judgement
-	input [2]digest // of the call, and of what a rewrite made of it
-	seen  *sighting // the same call, for proxies; nil: none can see it
-	// holder is who is to hand over what the verdict brought; nil: whoever comes next.
+	input [2]digest // of the call, and of its rewritten input
+	seen  *sighting // the same call, for proxies; nil: no proxy can see it
+	// holder is the delivery that hands over the items of the verdict; nil: the next
+	// delivery does.
 	holder *delivery
 	handed bool
 }
 
 type digest [sha256.Size]byte
 
-// facts are what a flight remembers of its question.
+// facts are the parts of the question that a flight keeps.
 type facts struct {
 	agent, session, tool string
 	kind                 schema.EventType
@@ -92,23 +94,24 @@ func newFlights(j Judge) *flights {
 	return &flights{judge: j, now: time.Now, byKey: map[string][]*flight{}, byPair: map[string][]*flight{}}
 }
 
-// ackTime is how long handing over may take; a resident judge does it by itself.
+// ackTime limits how long the handover may take. A resident judge acknowledges in the
+// background.
 const ackTime = 100 * time.Millisecond
 
-// A delivery is one of the ways on which a call came.
+// A delivery is one of the ways that a call reached the daemon.
 type delivery struct {
 	all *flights
-	// borrow: the agent's id is a guess.
+	// borrow means that the agent's id is a guess.
 	borrow bool
-	// mute: the hook's side of the same call tells what there is to be told.
+	// mute means that the hook's delivery of the same call hands over the injections.
 	mute bool
-	// asks hears whose call it is before it is judged; nil: nobody wants to know.
+	// asks is called with the agent's id before the call is judged; nil: no callback.
 	asks   func(agent string)
 	flight *flight
 	v      *schema.Verdict
 }
 
-// Ask gets a call judged, together with the other deliveries of it.
+// Ask has a call judged, together with its other deliveries.
 func (d *delivery) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	if d.asks != nil {
 		d.asks(q.Event.AgentID)
@@ -128,19 +131,20 @@ func (d *delivery) Ask(ctx context.Context, q decide.Question) decide.Judgement 
 		select {
 		case <-f.over:
 		case <-ctx.Done():
-			return d.all.judge.Ask(ctx, q) // which says what is to become of it
+			return d.all.judge.Ask(ctx, q) // which returns the verdict for a call that ran out of time
 		}
 		if f.j.Unjudged == nil {
 			return d.share(f)
 		}
-		// The first had less time, or worse luck: it is forgotten, and this one may ask.
+		// The first delivery failed or had less time. Its flight is dropped, and this
+		// delivery may ask.
 		if ctx.Err() != nil {
 			return d.all.judge.Ask(ctx, q)
 		}
 	}
 }
 
-// endTurn tells the pairing of an agent whose turn is over, or whose next one begins. A
+// endTurn notifies the pairing when an agent's turn ends or its next one begins. A
 // subagent's turns are not the agent's.
 func (all *flights) endTurn(e *schema.Event) {
 	switch e.HookType {
@@ -153,7 +157,8 @@ func (all *flights) endTurn(e *schema.Event) {
 	}
 }
 
-// fly has a flight judged. Should that panic, nobody waits for it any more.
+// fly has a flight judged. If the judge panics, fly still ends the flight, so that no
+// delivery waits for it.
 func (all *flights) fly(ctx context.Context, f *flight, q decide.Question) {
 	j := decide.Judgement{Verdict: &schema.Verdict{}, Unjudged: errBroke}
 	defer func() { all.land(f, j) }()
@@ -162,7 +167,8 @@ func (all *flights) fly(ctx context.Context, f *flight, q decide.Question) {
 
 var errBroke = errors.New("the daemon failed while it judged the call")
 
-// board is the flight of a question; first: the caller has to have it judged.
+// board returns the flight of a question; first reports whether the caller must have it
+// judged.
 func (all *flights) board(q *decide.Question, d *delivery) (f *flight, first bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -183,7 +189,7 @@ func (all *flights) board(q *decide.Question, d *delivery) (f *flight, first boo
 		case !f.is(&fact, input):
 			continue
 		case all.stale(f):
-			all.drop(f) // the call is judged again, but what was told is not told again
+			all.drop(f) // the call is judged again, but its items are not handed over again
 			d.mute = d.mute || f.handed || f.holder != nil && !q.Again
 			continue
 		case q.ByID:
@@ -193,7 +199,7 @@ func (all *flights) board(q *decide.Question, d *delivery) (f *flight, first boo
 		}
 		return f, false
 	}
-	// What hooks inject the runtime's own hook tells, where both sides ask.
+	// Where both sides ask, only the runtime's own hook hands over what hooks inject.
 	d.mute = d.mute || seen != nil && (q.Event.HookType == schema.PreToolUse || seen.unclear || q.Event.ToolName != q.Apart)
 	if d.mute {
 		event := *q.Event
@@ -210,7 +216,7 @@ func (all *flights) board(q *decide.Question, d *delivery) (f *flight, first boo
 	return f, true
 }
 
-// stale reports whether a flight's verdict may not hold any more. The caller holds the lock.
+// stale reports whether a flight's verdict may no longer hold. The caller holds the lock.
 func (all *flights) stale(f *flight) bool {
 	return !f.until.IsZero() && (f.from != all.origin || !f.fresh.After(all.now()))
 }
@@ -220,9 +226,9 @@ func factsOf(e *schema.Event) facts {
 		output: digestOf(slices.Concat(e.ToolOutput, e.Message, []byte("\x00"+e.Error+"\x00"+e.Prompt)))}
 }
 
-// adopt takes a call for that of the agent whose own hook asked about it. Where
-// hooks of several agents did, nobody can tell which one's it is. The caller holds
-// the lock.
+// adopt assigns a call to the agent whose own hook asked about it. If hooks of several
+// agents asked, the agent is ambiguous and adopt changes nothing. The caller holds the
+// lock.
 func (all *flights) adopt(q *decide.Question, pair string) {
 	known := all.byPair[pair]
 	if pair == "" || !q.ByID || len(known) == 0 {
@@ -238,13 +244,14 @@ func (all *flights) adopt(q *decide.Question, pair string) {
 	q.Event = &event
 }
 
-// is reports whether a delivery is of the flight's very call. The caller holds the lock.
+// is reports whether a delivery is of the same call as the flight. The caller holds the
+// lock.
 func (f *flight) is(q *facts, input digest) bool {
 	switch {
 	case q.tool != f.q.tool || q.agent != f.q.agent:
 		return false
 	case after(f.q.kind) && after(q.kind):
-		// What came of a call looks different to its hook and to a proxy.
+		// A call's result looks different to its hook and to a proxy.
 		return f.byID || q.output == f.q.output && input == f.input[0]
 	}
 	return q.kind == f.q.kind && slices.Contains(f.input[:], input) && q.output == f.q.output
@@ -253,8 +260,8 @@ func (f *flight) is(q *facts, input digest) bool {
 // after reports whether an event is the one after a tool call.
 func after(t schema.EventType) bool { return t == schema.PostToolUse || t == schema.ToolError }
 
-// endOthers forgets what was before a call once it is over, and what was after it
-// once it begins again. The caller holds the lock.
+// endOthers drops the flights before a call once the call is over, and those after it once
+// the call begins again. The caller holds the lock.
 func (all *flights) endOthers(f *flight) {
 	for _, other := range slices.Clone(all.byPair[f.pair]) {
 		if other.q.agent == f.q.agent && !other.until.IsZero() && after(other.q.kind) != after(f.q.kind) {
@@ -263,7 +270,7 @@ func (all *flights) endOthers(f *flight) {
 	}
 }
 
-// land takes in what came of a flight.
+// land stores the judgement of a flight.
 func (all *flights) land(f *flight, j decide.Judgement) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -301,7 +308,7 @@ func (all *flights) land(f *flight, j decide.Judgement) {
 	}
 }
 
-// forget drops what is known for long enough. The caller holds the lock.
+// forget drops the flights that have expired. The caller holds the lock.
 func (all *flights) forget() {
 	now := all.now()
 	for i := range all.queues {
@@ -315,7 +322,7 @@ func (all *flights) forget() {
 	}
 }
 
-// drop takes a flight off the board. The caller holds the lock.
+// drop removes a flight from the maps. The caller holds the lock.
 func (all *flights) drop(f *flight) {
 	without(all.byKey, f.key, f)
 	without(all.byPair, f.pair, f)
@@ -330,7 +337,7 @@ func without(m map[string][]*flight, key string, f *flight) {
 	m[key] = left
 }
 
-// share is what one delivery is told of a flight that is over.
+// share returns the judgement of a completed flight to one delivery.
 func (d *delivery) share(f *flight) decide.Judgement {
 	d.all.mu.Lock()
 	defer d.all.mu.Unlock()
@@ -345,7 +352,7 @@ func (d *delivery) share(f *flight) decide.Judgement {
 	return decide.Judgement{Verdict: &v, Unjudged: f.j.Unjudged}
 }
 
-// holds reports whether this delivery hands over what there is.
+// holds reports whether this delivery hands over the items.
 func (d *delivery) holds() bool {
 	d.all.mu.Lock()
 	defer d.all.mu.Unlock()
@@ -365,7 +372,7 @@ func (s deliveryStore) Injections(agent, pair string) []schema.Injection {
 	return s.Store.Injections(agent, pair)
 }
 
-// written says that the agent has the answer.
+// written records that the agent has the answer.
 func (d *delivery) written(ctx context.Context) {
 	if d.v == nil {
 		return
@@ -377,7 +384,7 @@ func (d *delivery) written(ctx context.Context) {
 			f.handed = true
 			left := *f.j.Verdict
 			left.Injections, left.Restart, left.Workspaces, left.Effects = nil, nil, nil, nil
-			f.j.Verdict = &left // nobody needs them any more
+			f.j.Verdict = &left // without the items, which are delivered now
 		}
 		d.all.mu.Unlock()
 		if !mine {
@@ -388,8 +395,8 @@ func (d *delivery) written(ctx context.Context) {
 	d.v = nil
 }
 
-// gone says that the agent will not get the answer: what it brought is for the
-// next delivery, or comes again.
+// gone records that the agent will not get the answer. The next delivery gets its items, or
+// the fabric sends them again.
 func (d *delivery) gone() {
 	if d.flight == nil {
 		return
@@ -401,7 +408,7 @@ func (d *delivery) gone() {
 	}
 }
 
-// digestOf is the same for the same JSON, however it is written.
+// digestOf returns the same digest for equal JSON values, independent of their format.
 func digestOf(v jsontext.Value) digest {
 	canonical := slices.Clone(v)
 	if err := canonical.Canonicalize(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// bench judges as a test says.
+// bench is a judge whose verdicts the test sets.
 type bench struct {
 	mu     sync.Mutex
 	asked  []schema.Event
@@ -47,14 +47,14 @@ func (b *bench) count() int {
 	return len(b.asked)
 }
 
-// first is the first event that was asked about.
+// first returns the first event that bench judged.
 func (b *bench) first() schema.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.asked[0]
 }
 
-// call is a question about a tool call.
+// call returns a question about a tool call.
 func call(t schema.EventType, key, input string) decide.Question {
 	return decide.Question{Key: key, ByID: true, Pair: "p1", Event: &schema.Event{
 		HookType: t, AgentID: "a", Runtime: "claude", ToolName: "Bash", ToolInput: jsontext.Value(input)}}
@@ -134,8 +134,8 @@ func TestWhatCountsAsAnotherCall(t *testing.T) {
 	}
 }
 
-// A call that is known by what it is only is another one once it was over, or
-// soon after.
+// A call without an id is a new call after the earlier one was over, or soon after its
+// verdict.
 func TestACallWithoutAnIDIsSharedForAMomentOnly(t *testing.T) {
 	hashed := func(kind schema.EventType, output string) decide.Question {
 		q := call(kind, "x/hash", `{}`)
@@ -175,8 +175,8 @@ func TestACallWithoutAnIDIsSharedForAMomentOnly(t *testing.T) {
 	})
 }
 
-// A change since a verdict was made counts: the call is judged by it.
-// A call that is judged again, because its verdict holds no more, is told nothing twice.
+// A change since a verdict counts: the daemon has the call judged again. It hands over the
+// items of a call that is judged again only once.
 func TestACallThatIsJudgedAgainIsToldOnce(t *testing.T) {
 	for name, again := range map[string]bool{"another layer": false, "one that did not hear the answer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestAVerdictIsNotSharedForLongerThanItHolds(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   schema.EventType
 		first  schema.Verdict
-		change func(v *schema.Verdict) // what a verdict on another call says between the two; nil: there is none
+		change func(v *schema.Verdict) // what a verdict on another call says between the two; nil: no such call
 		wait   time.Duration
 		same   bool
 	}{
@@ -260,7 +260,8 @@ func TestAVerdictIsNotSharedForLongerThanItHolds(t *testing.T) {
 	}
 }
 
-// A proxy learns from the hook whose call it is, also when the user took his time to approve it.
+// A proxy learns from the hook whose call it is, also if the user took long to approve the
+// call.
 func TestWhoseCallItIsIsKnownForLongerThanItsVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{says: func(context.Context, decide.Question) decide.Judgement {
@@ -289,7 +290,7 @@ func TestAProxyIsToldWhatTheHookWasTold(t *testing.T) {
 			q.Event.AgentID = "claude-guess"
 			return (&delivery{all: all, borrow: true}).Ask(t.Context(), q)
 		}
-		// The runtime calls the server as the hook rewrote the call.
+		// The runtime calls the server with the input that the hook rewrote.
 		if v := proxy(schema.PreToolUse, "pre/1", `{"command":"ls -l"}`).Verdict; b.count() != 1 || v.UpdatedInput == nil {
 			t.Errorf("asked %d times, %+v", b.count(), v)
 		}
@@ -305,7 +306,7 @@ func TestAProxyIsToldWhatTheHookWasTold(t *testing.T) {
 	})
 }
 
-// A proxy that does not know the agent takes the hook's word only where that is clear.
+// A proxy that does not know its agent uses the hook's agent only if it is unambiguous.
 func TestAProxyBorrowsNoAgentThatMayBeAnother(t *testing.T) {
 	b := &bench{}
 	all := newFlights(b)
@@ -348,7 +349,7 @@ func TestWhatOneDeliveryNeverWroteIsForTheNext(t *testing.T) {
 	}
 }
 
-// A first delivery that had no time, or broke, decides nothing for the others.
+// A first delivery that ran out of time, or failed, does not affect the others.
 func TestAFailureIsNotShared(t *testing.T) {
 	for name, fail := range map[string]func(context.Context) decide.Judgement{
 		"no time": func(ctx context.Context) decide.Judgement {

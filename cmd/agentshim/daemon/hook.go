@@ -9,36 +9,39 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 )
 
-// A Request is one call of `agentshim hook`, for the daemon to make in its place.
+// A Request is one call of `agentshim hook` that the daemon makes in place of the hook.
 type Request struct {
-	// Runtime and Event are as on the command line; an empty Event: the payload
-	// names it. So are Agent and Unreachable.
+	// Runtime, Event, Agent and Unreachable are the values from the command line. If Event
+	// is empty, the payload names the event.
 	Runtime, Event, Agent, Unreachable string
-	// EventID is the event's id, so that it is the same one if the hook must ask itself.
+	// EventID is the event's id. The hook uses the same id if it must ask the fabric
+	// itself.
 	EventID string
 	// Workspaces is an absolute path; empty: the event's cwd.
 	Workspaces string
-	// NATS and Creds are the fabric that the hook's environment names; empty:
-	// whichever the daemon is for.
+	// NATS and Creds identify the fabric that the hook's environment names; empty: the
+	// daemon's fabric.
 	NATS, Creds string
-	// Env looks up one of [dialect.Environment]; nil: there is none.
+	// Env looks up one of [dialect.Environment]; nil: no variable is set.
 	Env func(name string) string
-	// Payload is what the runtime sent, and Unread why that is not all; empty: it is.
+	// Payload is the runtime's input. Unread is why it is incomplete; empty: it is
+	// complete.
 	Payload []byte
 	Unread  string
 }
 
-// A Reply is what the hook is to write.
+// A Reply is the output that the hook must write.
 type Reply struct {
 	dialect.Answer
-	// Log is for the people who read stderr; it goes before the answer's own.
+	// Log is text for people who read stderr. The hook writes it before the answer's own
+	// stderr.
 	Log string
 
 	line line
 }
 
-// Hook has the daemon at a socket make a request's exchange, before the
-// deadline. After an error the hook has to make it itself.
+// Hook makes the daemon at a socket judge a request before the deadline. After an error the
+// hook must do that itself.
 func Hook(socket string, r *Request, deadline time.Time) (*Reply, error) {
 	l, err := dial(socket, deadline)
 	if err != nil {
@@ -60,14 +63,14 @@ func Hook(socket string, r *Request, deadline time.Time) (*Reply, error) {
 	}, nil
 }
 
-// Written tells the daemon that the runtime has the answer, and ends the call.
+// Written reports to the daemon that the runtime has the answer, and ends the call.
 func (r *Reply) Written() {
 	written(r.line)
 	r.Close()
 }
 
-// Close ends the call; without Written before it, what was to be handed over
-// comes again.
+// Close ends the call. Without an earlier call of Written, the fabric sends the items
+// again.
 func (r *Reply) Close() { _ = r.line.Close() }
 
 func (r *Request) message(deadline time.Time) *frame.Message {
@@ -85,7 +88,7 @@ func (r *Request) message(deadline time.Time) *frame.Message {
 	return m
 }
 
-// request reads what message wrote.
+// request decodes what message encoded.
 func request(m *frame.Message) *Request {
 	w := m.Words
 	env := map[string]string{}

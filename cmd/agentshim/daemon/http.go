@@ -19,14 +19,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// DefaultHTTP is where the daemon listens for HTTP.
+// DefaultHTTP is the default address of the HTTP endpoint.
 const DefaultHTTP = "127.0.0.1:7717"
 
 const (
-	// leftHeader says how long whoever asks waits.
+	// leftHeader is the time that the client still waits.
 	leftHeader = "Hook-Left"
-	// idHeader is the event's id, so that it is the same one if whoever asks hears
-	// nothing, and asks elsewhere.
+	// idHeader is the event's id. The client sends the same id to the fabric if the daemon
+	// does not answer.
 	idHeader = "Hook-Id"
 )
 
@@ -60,7 +60,7 @@ func (s *Server) Handler() http.Handler {
 	return s.guarded(mux)
 }
 
-// guarded lets those in who know the secret, and counts them.
+// guarded accepts requests with the secret, and counts them.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	want := sha256.Sum256([]byte("Bearer " + s.opt.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,8 +83,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// loopback reports whether a Host header names this machine. A page that has
-// its own name point here names that one.
+// loopback reports whether a Host header names this machine. A web page whose domain
+// resolves to this machine sends its own name.
 func loopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -94,7 +94,8 @@ func loopback(hostport string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// fault answers what cannot be judged. It is never taken for an answer.
+// fault answers a request that cannot be judged. No runtime takes this response for a
+// verdict.
 func fault(w http.ResponseWriter, code int, why string) {
 	http.Error(w, "agentshim: "+why, code)
 }
@@ -108,7 +109,7 @@ func answerJSON(w http.ResponseWriter, v any) {
 	answer(w, http.StatusOK, body)
 }
 
-// answer writes all of it at once, and reports whether it went out.
+// answer writes a whole response at once, and reports whether that succeeded.
 func answer(w http.ResponseWriter, code int, body []byte) bool {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -119,20 +120,20 @@ func answer(w http.ResponseWriter, code int, body []byte) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// awaits reports whether somebody still waits for the answer to a request: what is
-// written to a line that was hung up looks as if it went out.
+// awaits reports whether the client still waits for the answer to a request. Writing to a
+// connection that the client closed may appear to succeed.
 func awaits(r *http.Request) bool { return r.Context().Err() == nil }
 
-// A door is one request over HTTP.
+// A door is the state of one HTTP request.
 type door struct {
 	settings session.Settings
 	left     time.Duration
 	in       exchanged
-	large    int64 // what the body takes of maxLarge
+	large    int64 // the body's share of maxLarge
 }
 
-// open reads what a request says about its exchange. What cannot be read is
-// judged as what it could be, and not passed.
+// open reads the settings and the body of a request. A body that it cannot read is still
+// judged, as unreadable, and does not simply pass.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d door, ok bool) {
 	q := r.URL.Query()
 	settings, err := s.settings(&Request{Runtime: runtime, Event: r.PathValue("event"), Agent: q.Get("agent"),
@@ -163,7 +164,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d
 	return d, true
 }
 
-// placeIn is the environment that a request brings: the place in a trace that it comes from.
+// placeIn returns the environment of a request: its position in a trace.
 func placeIn(h http.Header) func(name string) string {
 	return func(name string) string {
 		switch name {
@@ -176,8 +177,8 @@ func placeIn(h http.Header) func(name string) string {
 	}
 }
 
-// read reads the body. That of an event may have a conversation with it, if it
-// says before how long it is; the caller closes d.
+// read reads the body. The body of an event may include a conversation if the request
+// states its length in advance. The caller closes d.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, d *door) {
 	most := int64(schema.MaxEvent)
 	if n := r.ContentLength; d.settings.Runtime == generic && n > most && n <= maxLarge/2 && s.large.TryAcquire(n) {
@@ -193,17 +194,18 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, d *door) {
 	}
 }
 
-// close gives back what the body took.
+// close releases the body's share of maxLarge.
 func (s *Server) close(d *door) { s.large.Release(d.large) }
 
-// maxLarge bounds the bodies that have conversations with them, in bytes; one has
-// at most half of it.
+// maxLarge limits the total size, in bytes, of bodies with conversations. One body has at
+// most half of it.
 const maxLarge = 2 * (schema.MaxEvent + schema.MaxHistory)
 
-// defaultLeft is how long those wait who do not say it, and whose runtime does not.
+// defaultLeft is the default time limit of a request if neither the request nor its runtime
+// has one.
 const defaultLeft = 60 * time.Second
 
-// judged makes the exchange of a request.
+// judged judges a request.
 func (s *Server) judged(r *http.Request, d *door, one *delivery) session.Reply {
 	ctx, cancel, err := within(context.WithoutCancel(r.Context()), d.left.String())
 	if err != nil {
@@ -217,7 +219,7 @@ func (s *Server) judged(r *http.Request, d *door, one *delivery) session.Reply {
 	return reply
 }
 
-// postHook answers a runtime as one of its hooks would. The runtime has the
+// postHook answers a runtime as one of its hooks would. The runtime counts as having the
 // answer when it is written.
 func (s *Server) postHook(w http.ResponseWriter, r *http.Request) {
 	d, ok := s.open(w, r, r.PathValue("runtime"))
@@ -235,9 +237,9 @@ func (s *Server) postHook(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// overHTTP is an answer as a response: there are no exit codes and no stderr, and
-// runtimes take many faults for a yes. A no is said in the answer itself
-// wherever the runtime's protocol has the words.
+// overHTTP converts an answer to a response. HTTP has no exit codes and no stderr, and
+// runtimes take many faults for approval. The body itself denies the call wherever the
+// runtime's protocol can express it.
 func overHTTP(x *session.Settings, r *session.Reply) (code int, body []byte) {
 	faulty := r.Call == nil || r.Call.Faulty
 	switch {
@@ -257,7 +259,7 @@ func overHTTP(x *session.Settings, r *session.Reply) (code int, body []byte) {
 	return http.StatusInternalServerError, why
 }
 
-// faultOf is why a call could not be judged as it was.
+// faultOf returns the reason why a call could not be judged as it was.
 func faultOf(r *session.Reply) string {
 	if said := strings.TrimSpace(r.Answer.Stderr); said != "" || r.Verdict == nil {
 		return said
@@ -265,13 +267,14 @@ func faultOf(r *session.Reply) string {
 	return strings.Join(r.Verdict.HookErrors, "; ")
 }
 
-// said reports whether an answer says no, which is an answer also to what could
-// not be read.
+// said reports whether an answer denies the call. A denial is also an answer to a payload
+// that the daemon cannot read.
 func said(r *session.Reply) bool {
 	return r.Verdict != nil && r.Call != nil && (r.Call.Event.HookType.Terminal(r.Verdict.Decision) || r.Call.Event.HookType.Blocks(r.Verdict.Decision))
 }
 
-// nonEmpty is no opinion as JSON: some runtimes take an empty response for a fault.
+// nonEmpty replaces an empty answer by the empty JSON object: some runtimes take an empty
+// response for a fault.
 func nonEmpty(stdout []byte) []byte {
 	if len(stdout) == 0 {
 		return []byte("{}")
@@ -279,5 +282,5 @@ func nonEmpty(stdout []byte) []byte {
 	return stdout
 }
 
-// generic is the runtime of the fabric's own form.
+// generic is the runtime name for events in the fabric's own form.
 const generic = "generic"

@@ -17,7 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// web is a daemon's HTTP endpoint.
+// web is the HTTP endpoint of a test daemon.
 type web struct {
 	*bench
 	*httptest.Server
@@ -32,7 +32,7 @@ func atHTTP(t *testing.T, b *bench) *web {
 	return &web{b, s, t}
 }
 
-// post sends a body, after a test has changed the request.
+// post sends a body. A test may change the request first.
 func (w *web) post(path, body string, change func(r *http.Request)) (int, string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.URL+path, strings.NewReader(body))
@@ -75,8 +75,8 @@ func TestARuntimeIsAnsweredOverHTTPInItsOwnTongue(t *testing.T) {
 	}
 }
 
-// What goes wrong is said so that the runtime's own failure policy counts, and a
-// call that somebody guards is refused in words.
+// A fault has a status code for which the runtime's own failure policy applies. A guarded
+// call gets a denial in the body.
 func TestAFaultIsNeverAYes(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, body string
@@ -189,7 +189,7 @@ func TestALoopSaysWhatItHas(t *testing.T) {
 	}
 }
 
-// A loop that does not name itself goes on as well.
+// A loop without a name also acknowledges by its next request.
 func TestALoopWithoutANameSaysWhatItHas(t *testing.T) {
 	const ask, event = "/v1/events/PreToolUse", `{"hook_type":"PreToolUse","session_id":"s1","tool_name":"Bash","tool_input":{},"tool_use_id":%q}`
 	w := atHTTP(t, &bench{})
@@ -204,7 +204,7 @@ func TestALoopWithoutANameSaysWhatItHas(t *testing.T) {
 	w.mu.Unlock()
 }
 
-// A loop that follows a trace has its calls judged in it.
+// A loop's calls are judged in the trace that it names.
 func TestALoopsTraceGoesOn(t *testing.T) {
 	var at *trace.Context
 	b := &bench{says: func(ctx context.Context, _ decide.Question) decide.Judgement {
@@ -222,7 +222,7 @@ func TestALoopsTraceGoesOn(t *testing.T) {
 	}
 }
 
-// Whoever hung up does not have the answer, however well it was written.
+// A client that hung up does not have the answer, even if the daemon wrote all of it.
 func TestAnAnswerThatNobodyAwaitsIsNotHandedOver(t *testing.T) {
 	b := &bench{}
 	s := New(Options{Judge: b, Token: "secret", Log: slog.New(slog.DiscardHandler)})
@@ -239,7 +239,7 @@ func TestAnAnswerThatNobodyAwaitsIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// The event has the id under which whoever asks would ask elsewhere.
+// The event has the id that the client would send to the fabric.
 func TestAnEventHasTheIDThatItIsAskedUnder(t *testing.T) {
 	const id = "01990000-0000-7000-8000-000000000001"
 	under := func(id string) func(*http.Request) { return func(r *http.Request) { r.Header.Set("Hook-Id", id) } }

@@ -2,5 +2,5 @@
 
 package daemon
 
-// noSignal is nothing here: Go programs take no harm from that signal on sockets.
+// noSignal is 0 on this system: Go programs ignore SIGPIPE on sockets.
 const noSignal = 0

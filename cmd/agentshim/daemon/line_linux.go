@@ -2,5 +2,5 @@ package daemon
 
 import "golang.org/x/sys/unix"
 
-// noSignal keeps a daemon that went away from ending whoever writes to it.
+// noSignal prevents SIGPIPE in a process that writes to a daemon that has ended.
 const noSignal = unix.MSG_NOSIGNAL

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// dial finds no daemon where there are no unix sockets.
+// dial returns an error on systems without unix sockets.
 func dial(string, time.Time) (line, error) {
 	return nil, fmt.Errorf("%w: %w", ErrAbsent, errors.ErrUnsupported)
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 )
 
-// dial reaches the daemon, and makes sure that it is this user's or root's.
-// It does without package net, whose poller and threads cost a process that lives for one
-// message more than the message does.
+// dial connects to the daemon and checks that it runs as this user or as root. It does not
+// use package net: in a process that lives for one message, its poller and threads cost
+// more than the message.
 func dial(socket string, deadline time.Time) (line, error) {
 	fd, err := openSocket()
 	if err != nil {
 		return nil, fmt.Errorf("%w: making a socket: %w", ErrAbsent, err)
 	}
 	w := &wire{fd: fd}
-	// Where the daemon takes nobody any more, connecting waits.
+	// Connecting blocks while the daemon's backlog is full.
 	limit := unix.NsecToTimeval(max(min(silence, time.Until(deadline)/3), time.Millisecond).Nanoseconds())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &limit); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrAbsent, err), w.Close())
@@ -57,7 +57,7 @@ func openSocket() (int, error) {
 	return fd, err
 }
 
-// wire is a connected socket that is used by one goroutine.
+// wire is a connected socket for one goroutine.
 type wire struct {
 	fd       int // -1: it is closed
 	deadline time.Time
@@ -65,7 +65,7 @@ type wire struct {
 
 func (w *wire) SetDeadline(t time.Time) error { w.deadline = t; return nil }
 
-// Close closes the socket once: a second time the number may be another file's.
+// Close closes the socket once. The number may belong to another file after that.
 func (w *wire) Close() error {
 	fd := w.fd
 	w.fd = -1
@@ -104,7 +104,7 @@ func (w *wire) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// wait waits until the socket is ready after it said that it is not.
+// wait waits until the socket is ready, after why reported that it is not.
 func (w *wire) wait(why error, events int16) error {
 	if errors.Is(why, unix.EINTR) {
 		return nil

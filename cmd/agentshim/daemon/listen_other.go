@@ -9,15 +9,15 @@ import (
 	"os"
 )
 
-// ErrTaken says that another daemon serves at that socket.
+// ErrTaken is returned if another daemon serves the socket.
 var ErrTaken = errors.New("another daemon already serves this socket")
 
-// Listen is not possible where nobody can tell who is at the other end of a socket.
+// Listen returns an error: this system cannot identify the peer of a socket.
 func Listen(string) (*net.UnixListener, func(), error) {
 	return nil, nil, fmt.Errorf("the daemon cannot run on this system: %w; the hooks ask the fabric themselves", errors.ErrUnsupported)
 }
 
-// Activated are none: there is no systemd here.
+// Activated returns no sockets: this system has no systemd.
 func Activated() ([]*net.UnixListener, error) { return nil, nil }
 
 // makeOwn makes a folder.

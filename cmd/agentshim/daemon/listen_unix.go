@@ -14,14 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrTaken says that another daemon serves at that socket.
+// ErrTaken is returned if another daemon serves the socket.
 var ErrTaken = errors.New("another daemon already serves this socket")
 
-// lockVar names the file that a hook that starts a daemon has locked for it.
+// lockVar is the environment variable with the path of the file that a hook has locked for
+// the daemon that it starts.
 const lockVar = "HOOKFABRIC_DAEMON_LOCK"
 
-// Listen makes the socket, which only this user can reach. It replaces a socket of this
-// user that does not answer: a daemon that died left it. Anything else there stays.
+// Listen creates the socket, which only this user can reach. It replaces a socket of this
+// user that does not answer, because a daemon that died left it. It does not replace any
+// other file.
 func Listen(socket string) (*net.UnixListener, func(), error) {
 	if err := makeOwn(filepath.Dir(socket)); err != nil {
 		return nil, nil, err
@@ -43,8 +45,8 @@ func Listen(socket string) (*net.UnixListener, func(), error) {
 	return l, func() { _ = lock.Close() }, nil
 }
 
-// removeDead takes away a socket that a daemon of this user left. The lock beside it is
-// held, so that no daemon serves there; another program may.
+// removeDead removes a socket that a daemon of this user left. The caller holds the lock,
+// so no daemon serves the socket; another program may.
 func removeDead(socket string) error {
 	info, err := os.Lstat(socket)
 	if errors.Is(err, os.ErrNotExist) {
@@ -69,11 +71,11 @@ func removeDead(socket string) error {
 	return os.Remove(socket)
 }
 
-// aliveTime is how long a program may take to accept a connection.
+// aliveTime limits how long a program may take to accept a connection.
 const aliveTime = time.Second
 
-// makeOwn makes a folder that nobody else can enter. One that is there must be
-// such a one: who can write to it decides who answers there.
+// makeOwn makes a folder that only this user can enter. An existing folder must be like
+// that: a user who can write to it decides which program answers on the socket.
 func makeOwn(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -88,8 +90,8 @@ func makeOwn(dir string) error {
 	return nil
 }
 
-// lockedFor is the lock of a socket's daemon: one that a hook took for this
-// process, else a new one.
+// lockedFor returns the lock of a socket's daemon. It uses the lock that a hook took for
+// this process, or else takes it.
 func lockedFor(socket string) (*os.File, error) {
 	if os.Getenv(lockVar) == socket {
 		_ = os.Unsetenv(lockVar)
@@ -99,7 +101,7 @@ func lockedFor(socket string) (*os.File, error) {
 	return takeLock(socket)
 }
 
-// takeLock locks a socket's place; ErrTaken: somebody else has it.
+// takeLock locks a socket's place. It returns ErrTaken if another process holds the lock.
 func takeLock(socket string) (*os.File, error) {
 	f, err := os.OpenFile(socket+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -117,5 +119,6 @@ func takeLock(socket string) (*os.File, error) {
 	return f, nil
 }
 
-// inherited is the first file that a process is given beside the usual three.
+// inherited is the number of the first file that a process inherits after the standard
+// three.
 const inherited = 3

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// short is a folder whose path leaves room for a socket's name.
+// short returns a folder whose path is short enough for a socket.
 func short(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "s") //nolint:usetesting // the names of tests are too long for a socket's path
@@ -21,7 +21,7 @@ func short(t *testing.T) string {
 	return dir
 }
 
-// Only a dead socket is replaced; what else is at the path stays as it is.
+// The daemon replaces only a dead socket. Other files at the path stay unchanged.
 func TestADaemonDeletesNothingAtItsPathButADeadSocket(t *testing.T) {
 	live := func(path string, t *testing.T) {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -87,7 +87,7 @@ func TestADaemonDeletesNothingAtItsPathButADeadSocket(t *testing.T) {
 	}
 }
 
-// A link beside the socket does not lead the lock elsewhere.
+// The daemon does not follow a symbolic link in the place of the lock.
 func TestTheLockFollowsNoLink(t *testing.T) {
 	dir := short(t)
 	if err := os.Symlink(filepath.Join(dir, "elsewhere"), filepath.Join(dir, "x.lock")); err != nil {

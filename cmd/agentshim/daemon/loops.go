@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// maxLoops bounds the agents whose answers are remembered, and maxAnswers the
-	// answers of one. What is forgotten comes again.
+	// maxLoops limits the number of agents whose answers are remembered. maxAnswers limits
+	// the answers of one agent. The fabric sends the items of a dropped answer again.
 	maxLoops   = 10_000
 	maxAnswers = 64
 )
 
-// loops remember what agents' own loops were handed over HTTP and did not say to
-// have yet. A loop that acknowledges says it by /v1/ack. One that never did, and
-// does not ask with ?ack=explicit, says it by asking on: it went on, so it had the
-// answer.
+// loops remembers the items that loops got over HTTP and have not acknowledged. A loop
+// acknowledges with /v1/ack. For a loop that has never done so, and does not ask with
+// ?ack=explicit, the next request acknowledges: the loop continued, which shows that it had
+// the answer.
 type loops struct {
 	mu      sync.Mutex // guards what follows
 	byAgent map[string]*loop
@@ -24,11 +24,11 @@ type loops struct {
 }
 
 type loop struct {
-	explicit bool // it acknowledges
+	explicit bool // the loop uses /v1/ack
 	answers  []answered
 }
 
-// An answered call whose answer may be on its way still.
+// answered is a call whose answer may still be on its way.
 type answered struct {
 	events []string // its ids
 	told   func(context.Context)
@@ -36,7 +36,7 @@ type answered struct {
 
 func newLoops() *loops { return &loops{byAgent: map[string]*loop{}} }
 
-// of is an agent's loop. The caller holds the lock.
+// of returns an agent's loop and creates it if needed. The caller holds the lock.
 func (l *loops) of(agent string) *loop {
 	one := l.byAgent[agent]
 	if one == nil {
@@ -51,7 +51,8 @@ func (l *loops) of(agent string) *loop {
 	return one
 }
 
-// asks takes in that an agent asks on. explicit: it will acknowledge.
+// asks records that an agent sends another request. explicit means that the agent will use
+// /v1/ack.
 func (l *loops) asks(ctx context.Context, agent string, explicit bool) {
 	l.mu.Lock()
 	var had []answered
@@ -64,7 +65,7 @@ func (l *loops) asks(ctx context.Context, agent string, explicit bool) {
 	tell(ctx, had)
 }
 
-// answered takes in what an agent was handed.
+// answered records the items that an agent was sent.
 func (l *loops) answered(agent string, a answered) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,8 +74,8 @@ func (l *loops) answered(agent string, a answered) {
 	one.answers = slices.Delete(one.answers, 0, max(0, len(one.answers)-maxAnswers))
 }
 
-// acknowledges takes in that an agent has the answers to events, and counts
-// those that are known.
+// acknowledges records that an agent has the answers to events, and returns how many of
+// them are known.
 func (l *loops) acknowledges(ctx context.Context, agent string, events []string) int {
 	l.mu.Lock()
 	one := l.of(agent)

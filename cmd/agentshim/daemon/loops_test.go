@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// under asks about an event with an id of its own.
+// under sets the id of an event.
 func under(n int) func(*http.Request) {
 	return func(r *http.Request) { r.Header.Set(idHeader, fmt.Sprintf("01990000-0000-7000-8000-%012d", n)) }
 }
@@ -24,8 +24,8 @@ func (w *web) acknowledged() []string {
 	return w.handed
 }
 
-// A model may use the id of a call twice: the second call is another event, and nobody
-// judged it yet.
+// A model may use the id of a call twice. The second call is another event, and the daemon
+// has it judged again.
 func TestALoopsSecondCallIsJudgedAnew(t *testing.T) {
 	w := atHTTP(t, &bench{})
 	for i, c := range []struct {
@@ -52,7 +52,7 @@ func TestALoopsSecondCallIsJudgedAnew(t *testing.T) {
 	}
 }
 
-// Nor is what came of the second call replaced by what came of the first.
+// The result of the second call is not taken for that of the first.
 func TestALoopsSecondResultIsJudgedAnew(t *testing.T) {
 	w := atHTTP(t, &bench{})
 	for i := range 3 {
@@ -77,7 +77,7 @@ func TestALoopThatWillAcknowledgeHasNothingByAskingOn(t *testing.T) {
 	}
 }
 
-// However many calls a turn has, what came before them can be acknowledged after them.
+// A loop can acknowledge answers after a turn with many calls.
 func TestALoopMayAcknowledgeAfterALongTurn(t *testing.T) {
 	w := atHTTP(t, &bench{})
 	w.post("/v1/events/PreToolUse?ack=explicit", denied, under(0))

@@ -10,29 +10,30 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Moder says and changes how other agents' answers reach an agent: a [judge.Judge].
+// A Moder returns and changes the mode in which other agents' answers reach an agent. It is
+// a [judge.Judge].
 type Moder interface {
 	Mode(ctx context.Context, agent string, voteOnly *bool) (schema.ModeAnswer, error)
 	Checkpoint(ctx context.Context, agent string) error
 }
 
-// modeTime bounds how long that may take.
+// modeTime limits how long that may take.
 const modeTime = 5 * time.Second
 
-// aboutAgent is what a loop asks of the queue for its agent.
+// aboutAgent is a loop's request about its agent's queue.
 type aboutAgent struct {
 	Agent    string `json:"agent_id"`
 	VoteOnly *bool  `json:"vote_only"`
 }
 
-// postMode shows the agent's mode, or changes it.
+// postMode returns the agent's mode, or changes it.
 func (s *Server) postMode(w http.ResponseWriter, r *http.Request) {
 	s.moded(w, r, func(ctx context.Context, m Moder, a *aboutAgent) (any, error) {
 		return m.Mode(ctx, a.Agent, a.VoteOnly)
 	})
 }
 
-// postCheckpoint says that the agent starts again.
+// postCheckpoint reports that the agent starts again.
 func (s *Server) postCheckpoint(w http.ResponseWriter, r *http.Request) {
 	s.moded(w, r, func(ctx context.Context, m Moder, a *aboutAgent) (any, error) {
 		return struct{}{}, m.Checkpoint(ctx, a.Agent)

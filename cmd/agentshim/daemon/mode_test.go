@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// moding is a judge that has a queue for the agent called a.
+// moding is a judge with a queue for the agent named a.
 type moding struct {
 	*bench
 	voteOnly, again bool

@@ -9,18 +9,18 @@ import (
 	"github.com/hookfabric/hookfabric/bus/client"
 )
 
-// A Needer knows which events are to have the conversation with them: a [judge.Judge].
+// A Needer returns which events must include the conversation. It is a [judge.Judge].
 type Needer interface {
 	Needs(ctx context.Context, agent string) (client.Needs, error)
 }
 
-// needsTime bounds how long it takes to find out.
+// needsTime limits how long the judge may take to find out.
 const needsTime = 2 * time.Second
 
 var errNoNeeds = errors.New("this daemon cannot tell which hooks need the conversation")
 
-// getNeeds says at which events an agent's loop is to send its conversation. A
-// loop that is not told sends it at all of them, or none.
+// getNeeds returns the events at which an agent's loop must send its conversation. A loop
+// without this answer sends it with all events, or with none.
 func (s *Server) getNeeds(w http.ResponseWriter, r *http.Request) {
 	agent := r.URL.Query().Get("agent")
 	if agent == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// knowing is a judge that knows what an agent called a needs.
+// knowing is a judge that has the needs of the agent named a.
 type knowing struct{ *bench }
 
 func (knowing) Needs(_ context.Context, agent string) (client.Needs, error) {
@@ -52,7 +52,7 @@ func TestALoopIsToldWhichEventsAreToHaveTheConversation(t *testing.T) {
 	}
 }
 
-// A loop hands over its conversation whole, however long it is.
+// A loop can send a long conversation as a whole.
 func TestAnEventMayComeWithALongConversation(t *testing.T) {
 	b := &bench{}
 	w := atHTTP(t, b)

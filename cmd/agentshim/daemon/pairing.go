@@ -11,41 +11,42 @@ import (
 )
 
 const (
-	// forProxies is how long a call waits for a proxy to see it: before it is made, a
-	// person may be asked.
+	// forProxies is how long a call waits for a proxy. A runtime may ask a person before it
+	// makes the call.
 	forProxies = 10 * time.Minute
-	// certainFor is how long after a hook's verdict a proxy of an agent without a name takes
-	// the call for the hook's: the runtime makes the call at once.
+	// certainFor is how long after a hook's verdict a proxy without an agent's name takes a
+	// call for the hook's. The runtime makes the call at once.
 	certainFor = 5 * time.Second
-	// maxSightings bounds the calls that are kept for proxies.
+	// maxSightings limits the number of calls that are kept for proxies.
 	maxSightings = 10_000
 )
 
-// A pairing finds the call that a hook asked about for a proxy that sees the same call:
-// Gemini CLI, Copilot, Qwen Code and OpenCode tell MCP servers neither a session nor the
-// id of a call. The lock of flights guards it.
+// A pairing finds the call that a hook asked about for a proxy that sees the same call. It
+// is needed because Gemini CLI, Copilot, Qwen Code and OpenCode send MCP servers neither a
+// session nor the id of a call. The lock of flights guards it.
 type pairing struct {
-	open  map[string][]*sighting // by runtime and tool, oldest first: no proxy has seen them
-	owned map[string]*sighting   // by runtime and the proxy's own name of the call
+	open  map[string][]*sighting // by runtime and tool, oldest first; not yet seen by a proxy
+	owned map[string]*sighting   // by runtime and the proxy's own id of the call
 	order []*sighting            // all of them, oldest first
 }
 
 // A sighting is one tool call that a hook asked about.
 type sighting struct {
-	call, key, pair string // key is without its phase
-	own             string // the proxy's name of it; empty: none has seen it
+	call, key, pair string // key has no phase
+	own             string // the proxy's id of it; empty: no proxy has seen it
 	runtime         string
 	agent, session  string
 	input           [2]digest
 	until           time.Time
-	// certain is until when a proxy that does not know its agent takes the call for this
-	// one; zero: its hook waits for the verdict.
+	// certain is the time until which a proxy that does not know its agent takes the call
+	// for this one; zero: the hook still waits for the verdict.
 	certain time.Time
-	// unclear: more than one call could be meant, so that the proxy stays for itself.
+	// unclear means that the proxy's call may be more than one call. The proxy's call then
+	// stays separate.
 	unclear bool
 }
 
-// note keeps a call that a hook asks about, if it may be one of an MCP server.
+// note keeps a call that a hook asks about, if it may be a call to an MCP server.
 func (p *pairing) note(q *decide.Question, f *flight, now time.Time) {
 	key, before := strings.CutPrefix(q.Key, "pre/")
 	kind := q.Event.ToolKind
@@ -68,7 +69,7 @@ func (p *pairing) note(q *decide.Question, f *flight, now time.Time) {
 	p.open[s.call] = append(p.open[s.call], s)
 }
 
-// add forgets what is too old, or too much.
+// add keeps a sighting, and drops old ones and those above the limit.
 func (p *pairing) add(s *sighting, now time.Time) {
 	for len(p.order) > 0 && (len(p.order) >= maxSightings || !p.order[0].until.After(now)) {
 		p.drop(p.order[0])
@@ -78,8 +79,8 @@ func (p *pairing) add(s *sighting, now time.Time) {
 	p.order = append(p.order, s)
 }
 
-// decide notes what a hook was told of a call. A call that is refused is not made. One that a
-// person decides on may be made for as long as it is kept.
+// decide records the decision that a hook got for a call. A denied call is not made. A call
+// that a person decides on may be made until it expires.
 func (p *pairing) decide(s *sighting, d schema.Decision, now time.Time) {
 	switch asked := d == schema.Ask; {
 	case schema.PreToolUse.Blocks(d), asked && !canAsk(s.runtime):
@@ -91,7 +92,7 @@ func (p *pairing) decide(s *sighting, d schema.Decision, now time.Time) {
 	}
 }
 
-// canAsk reports whether a runtime has a person decide where hooks ask for it; the others
+// canAsk reports whether a runtime asks a person if a hook requires it. Other runtimes
 // refuse the call.
 func canAsk(runtime string) bool {
 	d, err := dialect.For(runtime)
@@ -102,7 +103,7 @@ func canAsk(runtime string) bool {
 	return m.Can[dialect.Ask] != dialect.Impossible
 }
 
-// endTurn notes that an agent waits for no tool call any more.
+// endTurn records that an agent no longer waits for a tool call.
 func (p *pairing) endTurn(e *schema.Event, now time.Time) {
 	for _, s := range p.order {
 		if s.agent == e.AgentID && s.session == e.SessionID && !s.certain.IsZero() {
@@ -121,7 +122,7 @@ func (p *pairing) drop(s *sighting) {
 	}
 }
 
-// end forgets a call that no proxy has seen, once a hook says what came of it.
+// end drops a call that no proxy has seen, after a hook has reported its result.
 func (p *pairing) end(q *decide.Question) {
 	if q.Apart != "" || !after(q.Event.HookType) || q.Pair == "" {
 		return
@@ -134,9 +135,10 @@ func (p *pairing) end(q *decide.Question) {
 	}
 }
 
-// meet makes a proxy's question one about the call that a hook asked about; nil: there is
-// none. Where the two have other names for the tool, the proxy's question stays one of its own, since
-// hooks of the fabric may match either name: it is about the agent and the session of that call.
+// meet turns a proxy's question into one about the call that a hook asked about, and
+// returns that call; nil: no such call. If the two have different names for the tool, the
+// proxy's question stays separate, since hooks of the fabric may match either name. It then
+// has the agent and the session of that call.
 func (p *pairing) meet(q *decide.Question, borrow bool, now time.Time) *sighting {
 	if q.Apart == "" {
 		return nil
@@ -165,8 +167,9 @@ func (p *pairing) meet(q *decide.Question, borrow bool, now time.Time) *sighting
 	return s
 }
 
-// find is the newest call that a proxy's question is about; nil: there is none. Where it may be
-// about another agent's call, or about one of several, it is unclear.
+// find returns the newest call that a proxy's question is about; nil: no such call. If the
+// question may be about another agent's call, or about one of several, find returns a new
+// sighting that is unclear.
 func (p *pairing) find(q *decide.Question, borrow bool, now time.Time) *sighting {
 	var found *sighting
 	unclear := false
@@ -185,13 +188,13 @@ func (p *pairing) find(q *decide.Question, borrow bool, now time.Time) *sighting
 		p.add(found, now)
 		return found
 	}
-	if found != nil { // it stays in the order, and is forgotten with it
+	if found != nil { // it stays in the order until it expires
 		p.open[call] = slices.DeleteFunc(p.open[call], func(o *sighting) bool { return o == found })
 	}
 	return found
 }
 
-// isCertain reports whether a call with the same tool and input is taken for this one.
+// isCertain reports whether a proxy's call with the same tool and input is this call.
 func (s *sighting) isCertain(now time.Time) bool { return s.certain.IsZero() || now.Before(s.certain) }
 
 func callOf(runtime, name string) string { return runtime + "\x00" + name }

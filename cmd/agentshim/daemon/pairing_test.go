@@ -14,14 +14,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A side is one of the two that see a call: the runtime's hook, or the proxy before the
-// MCP server.
+// A side is one of the two programs that see a call: the runtime's hook, or the proxy in
+// front of the MCP server.
 type side struct {
 	runtime, hookName, agent, session string
 	byID                              bool
 }
 
-// sees is the question of a hook.
+// sees returns the question of a hook.
 func (s side) sees(t schema.EventType, id, input string) decide.Question {
 	phase, output := "pre/", ""
 	if after(t) {
@@ -32,12 +32,12 @@ func (s side) sees(t schema.EventType, id, input string) decide.Question {
 		ToolInput: jsontext.Value(input), ToolOutput: jsontext.Value(output)}}
 }
 
-// proxied is the question of a proxy about its call own.
+// proxied returns the question of a proxy about its call own.
 func (s side) proxied(t schema.EventType, own, input string) decide.Question {
 	q := s.sees(t, own, input)
 	q.ByID, q.Apart = true, s.hookName
 	q.Event.AgentID, q.Event.SessionID = "guess", "of the proxy"
-	if s.runtime != "gemini" { // whose own name proxies use
+	if s.runtime != "gemini" { // proxies use its own name
 		q.Event.ToolName = "mcp__things__echo"
 	}
 	if after(t) {
@@ -46,7 +46,8 @@ func (s side) proxied(t schema.EventType, own, input string) decide.Question {
 	return q
 }
 
-// clients tell MCP servers neither a session nor the id of a call.
+// clients returns the runtimes that send MCP servers neither a session nor the id of a
+// call.
 func clients() map[string]side {
 	return map[string]side{
 		"gemini":   {"gemini", "mcp_things_echo", "gemini-s1", "s1", false},
@@ -56,8 +57,8 @@ func clients() map[string]side {
 	}
 }
 
-// Both sides are judged once where they have one name for the tool. Otherwise each is judged
-// under its own name, for the same agent. What hooks inject is told once either way.
+// Both sides are judged once if they have one name for the tool. Otherwise each is judged
+// under its own name, for the same agent. The agent gets what hooks inject once either way.
 func TestAHookAndAProxyThatKnowsNoIDAreToldOnce(t *testing.T) {
 	for name, s := range clients() {
 		questions := 2
@@ -100,13 +101,13 @@ func TestAHookAndAProxyThatKnowsNoIDAreToldOnce(t *testing.T) {
 	}
 }
 
-// injects says something at every question.
+// injects is a judge that adds an injection to every verdict.
 func injects(_ context.Context, q decide.Question) decide.Judgement {
 	return decide.Judgement{Verdict: &schema.Verdict{EventID: string(q.Event.HookType), Injections: []schema.Injection{{Content: "mind the gap"}}}}
 }
 
-// A proxy without an agent's name takes a hook's call for its own only while it is hardly
-// another agent's: that one's verdict is not for it.
+// A proxy without an agent's name takes a hook's call for its own only while another agent
+// is unlikely to have made it: the verdict may not reach another agent.
 func TestWhoseCallAProxyTakes(t *testing.T) {
 	const own, ofSubagent = "guess", schema.EventType("the end of a subagent's turn")
 	passes, asks := schema.None, schema.Ask
@@ -114,7 +115,7 @@ func TestWhoseCallAProxyTakes(t *testing.T) {
 		client string
 		said   schema.Decision  // to the hook
 		wait   time.Duration    // until the proxy sees a call
-		then   schema.EventType // what comes of the hook's session in between; empty: nothing
+		then   schema.EventType // the next event of the hook's session; empty: none
 		named  bool             // the proxy knows its agent
 		agent  string           // empty: the hook's
 		told   int              // by the proxy
@@ -169,7 +170,7 @@ func TestWhoseCallAProxyTakes(t *testing.T) {
 	}
 }
 
-// A hook that waits for its verdict has the call open for as long as it takes.
+// A call stays open while its hook waits for the verdict.
 func TestAProxyTakesACallWhoseHookStillWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, s := &bench{}, clients()["opencode"]
@@ -191,7 +192,8 @@ func TestAProxyTakesACallWhoseHookStillWaits(t *testing.T) {
 	})
 }
 
-// Where it is unclear which agent's call it is, no call is taken, and only the hooks tell.
+// If it is unclear which agent made a call, the proxy takes no call, and only the hooks
+// hand over items.
 func TestAProxyTakesNoCallThatMayBeAnother(t *testing.T) {
 	s := clients()["gemini"]
 	other := s
@@ -227,7 +229,7 @@ func TestAProxyTakesNoCallThatMayBeAnother(t *testing.T) {
 	}
 }
 
-// A call that was denied is not made, so that no proxy's call is that one.
+// A denied call is not made, so a proxy's call is never that one.
 func TestAProxyTakesNoCallThatWasDenied(t *testing.T) {
 	b, s := &bench{}, clients()["opencode"]
 	all := newFlights(b)

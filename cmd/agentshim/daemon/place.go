@@ -15,16 +15,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Place is where a daemon is found, and where it keeps things: a state folder.
+// A Place has the paths of a daemon: its socket and its state folder.
 type Place struct {
 	// State is the folder of --state.
 	State string
-	// At is the socket of --socket; empty: its usual place.
+	// At is the socket of --socket; empty: the default path.
 	At string
 }
 
-// Socket is the path of the unix socket: in the user's runtime folder, which
-// ends with the login, else in the state folder.
+// Socket returns the path of the unix socket. It is in the user's runtime folder, which is
+// removed at logout, or else in the state folder.
 func (p Place) Socket() string {
 	if p.At != "" {
 		return p.At
@@ -38,19 +38,20 @@ func (p Place) Socket() string {
 	return filepath.Join(p.State, "agentshim.sock")
 }
 
-// Card is the file that says where the daemon is: see [Card].
+// Card returns the path of the file that says where the daemon is: see [Card].
 func (p Place) Card() string { return filepath.Join(p.State, "daemon.json") }
 
-// Token is the file with the secret of the HTTP endpoint.
+// Token returns the path of the file with the secret of the HTTP endpoint.
 func (p Place) Token() string { return filepath.Join(p.State, "daemon.token") }
 
-// RelayToken is the file with the secret of MCP servers behind 'agentshim mcp --listen'.
+// RelayToken returns the path of the secret of MCP servers behind 'agentshim mcp --listen'.
 func (p Place) RelayToken() string { return filepath.Join(p.State, "mcp.token") }
 
-// Log is the file that a daemon writes to that a hook started.
+// Log returns the path of the log of a daemon that a hook started.
 func (p Place) Log() string { return filepath.Join(p.State, "daemon.log") }
 
-// MakeToken is the secret of the HTTP endpoint, made once. Without a state folder there is none.
+// MakeToken returns the secret of the HTTP endpoint and creates it if needed. Without a
+// state folder it returns "".
 func (p Place) MakeToken() (string, error) {
 	if p.State == "" {
 		return "", nil
@@ -58,8 +59,9 @@ func (p Place) MakeToken() (string, error) {
 	return p.makeSecret(p.Token())
 }
 
-// MakeRelayToken is the secret of MCP servers behind a listener, made once, so that clients
-// may keep the URL. Without a state folder it is another one each time.
+// MakeRelayToken returns the secret of MCP servers behind a listener and creates it if
+// needed. The secret stays the same, so that clients can keep the URL. Without a state
+// folder each call returns another secret.
 func (p Place) MakeRelayToken() (string, error) {
 	if p.State == "" {
 		return rand.Text(), nil
@@ -67,7 +69,7 @@ func (p Place) MakeRelayToken() (string, error) {
 	return p.makeSecret(p.RelayToken())
 }
 
-// makeSecret reads the secret in a file, which is made if it is not there.
+// makeSecret reads the secret in a file, and creates the file if it does not exist.
 func (p Place) makeSecret(path string) (string, error) {
 	if err := makeOwn(p.State); err != nil {
 		return "", err
@@ -78,10 +80,10 @@ func (p Place) makeSecret(path string) (string, error) {
 	if err := shimstate.Put(path, []byte(rand.Text()+"\n"), os.Link); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
-	return readSecret(path) // another process may have been first
+	return readSecret(path) // another process may have created it
 }
 
-// readSecret reads a secret that other users of the machine cannot reach.
+// readSecret reads a secret. It rejects a file that other users of the machine can access.
 func readSecret(path string) (string, error) {
 	switch err := chown.Private(path); {
 	case errors.Is(err, os.ErrNotExist):
@@ -99,19 +101,19 @@ func readSecret(path string) (string, error) {
 
 // A Card says where a daemon is.
 type Card struct {
-	// URL is the HTTP endpoint, and TokenFile the file with its secret; empty: there is none.
+	// URL is the HTTP endpoint, and TokenFile the file with its secret; empty: no endpoint.
 	URL       string `json:"url,omitzero"`
 	TokenFile string `json:"token_file,omitzero"`
 	Socket    string `json:"socket,omitzero"`
 	PID       int    `json:"pid"`
-	// NATS, Creds and TLS are how the daemon reaches its fabric, for hooks that it fails. A URL with a
-	// password is left out: the card is no place for one.
+	// NATS, Creds and TLS are how the daemon reaches its fabric, for hooks that get no
+	// answer from the daemon. The card does not contain a URL with a password.
 	NATS  string      `json:"nats,omitzero"`
 	Creds string      `json:"creds,omitzero"`
 	TLS   certs.Files `json:"tls,omitzero"`
 }
 
-// WriteCard tells others where the daemon is.
+// WriteCard writes the card.
 func (p Place) WriteCard(c Card) error {
 	if p.State == "" {
 		return nil
@@ -123,7 +125,8 @@ func (p Place) WriteCard(c Card) error {
 	return shimstate.Put(p.Card(), append(data, '\n'), os.Rename)
 }
 
-// ReadCard is what the daemon of a place told of itself; it may be gone.
+// ReadCard reads the card that the daemon of a place wrote. That daemon may have ended
+// since.
 func (p Place) ReadCard() (c Card, err error) {
 	data, err := os.ReadFile(p.Card())
 	if err != nil {
@@ -132,12 +135,12 @@ func (p Place) ReadCard() (c Card, err error) {
 	return c, schema.Unmarshal(data, &c)
 }
 
-// DropCard takes away what this process wrote.
+// DropCard removes the card of this process.
 func (p Place) DropCard() {
 	if c, err := p.ReadCard(); err == nil && c.PID == os.Getpid() {
 		_ = os.Remove(p.Card())
 	}
 }
 
-// Redacted is a URL of the bus as logs may have it.
+// Redacted returns a URL of the bus without its password, for logs.
 func Redacted(url string) string { return bus.RedactURL(url) }

@@ -10,19 +10,19 @@ import (
 	"github.com/hookfabric/hookfabric/bus/agent/render"
 )
 
-// renderTime is how long a conversation may take to come in, and its answer to go out.
+// renderTime limits how long reading a conversation and writing the answer may take.
 const renderTime = 30 * time.Second
 
 const (
-	// smallBody is what many may hand in at a time. A conversation becomes several times
-	// its size on its way, so that of larger ones only largeBodies are at work, and the
-	// others wait.
+	// smallBody is the size, in bytes, up to which bodies are converted without waiting.
+	// Conversion takes several times the size of a conversation, so only largeBodies larger
+	// ones are converted at a time.
 	smallBody   = 1 << 20
 	largeBodies = 4
 )
 
-// rendering answers what needs no fabric: a body comes in, and goes out as another
-// API has it. What cannot be rendered is a bad request, with a sentence.
+// rendering returns a handler that converts a body to or from the format of another API,
+// without the fabric. A body that it cannot convert is a bad request.
 func rendering(rooms chan struct{}, convert func(render.Format, []byte) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		format, err := render.ParseFormat(r.URL.Query().Get("format"))

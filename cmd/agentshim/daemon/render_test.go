@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/agent/render"
 )
 
-// Large bodies wait for each other, so that memory is bounded; nobody waits for them.
+// Large bodies wait for each other, which bounds memory. No other request waits for them.
 func TestLargeConversationsWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rooms := make(chan struct{}, 1)
@@ -30,7 +30,7 @@ func TestLargeConversationsWaitForRoom(t *testing.T) {
 		if full := post(strings.NewReader(large)); full.Code != http.StatusServiceUnavailable {
 			t.Errorf("where there never is room: %d %s", full.Code, full.Body)
 		}
-		for _, body := range []io.Reader{strings.NewReader(large), io.LimitReader(strings.NewReader(large), 5)} { // the latter does not say how large it is
+		for _, body := range []io.Reader{strings.NewReader(large), io.LimitReader(strings.NewReader(large), 5)} { // the latter has no length
 			answered := make(chan int, 1)
 			go func() { answered <- post(body).Code }()
 			synctest.Wait()
@@ -48,8 +48,9 @@ func TestLargeConversationsWaitForRoom(t *testing.T) {
 	})
 }
 
-// A loop without a library of its own has its conversations rendered, and its model's
-// answers read, with the same secret as all else, and nobody is asked for it.
+// The daemon renders the conversations of a loop without its own library, and reads its
+// model's answers. The secret is the same as for all other requests, and the daemon does
+// not ask the fabric.
 func TestConversationsAreRenderedForLoops(t *testing.T) {
 	b := &bench{}
 	w := atHTTP(t, b)

@@ -24,43 +24,43 @@ import (
 )
 
 const (
-	// maxCalls bounds the calls under way; hooks beyond it ask the fabric themselves.
+	// maxCalls limits the number of calls in flight. Hooks above the limit ask the fabric
+	// themselves.
 	maxCalls = 2000
-	// firstWord is how long somebody who connected has to say what he wants, and
-	// lastWord how long the daemon waits to hear that an answer was written: a
-	// lease lasts as long.
+	// firstWord is how long a new connection may take to send its request. lastWord is how
+	// long the daemon waits for the report that an answer was written: a lease lasts as
+	// long.
 	firstWord = 10 * time.Second
 	lastWord  = 30 * time.Second
-	// longest bounds the time that a call may take.
+	// longest limits the time that a call may take.
 	longest = time.Hour
 )
 
-// Options say how a daemon judges.
+// Options configure a daemon.
 type Options struct {
-	// Judge judges; it serves many goroutines.
+	// Judge judges the calls. It must be safe for concurrent use.
 	Judge Judge
-	// NATS and Creds are the fabric that it reaches.
+	// NATS and Creds identify the fabric of Judge.
 	NATS, Creds string
 	// Store stores injections and flags for later events; nil: the daemon stores none.
 	Store session.Store
-	// Versions are those of the runtimes on this machine; nil: unknown.
+	// Versions returns the versions of the runtimes on this machine; nil: unknown.
 	Versions func() map[string]string
-	// Unreachable is the word of --unreachable for those who do not say it.
+	// Unreachable is the default of --unreachable for clients that do not set it.
 	Unreachable string
-	// Workspaces is the folder for workspaces of those who do not name one; empty:
-	// each event's cwd.
+	// Workspaces is the default folder for workspaces; empty: each event's cwd.
 	Workspaces string
-	// Token is the secret of the HTTP endpoint; empty: nobody knows it.
+	// Token is the secret of the HTTP endpoint; empty: the daemon rejects all requests.
 	Token string
-	// Pace hears how many calls are under way; nil: nobody does.
+	// Pace gets the number of calls in flight; nil: the daemon does not report it.
 	Pace *pace.Pace
-	// Log hears what goes wrong; nil is slog's default.
+	// Log receives errors; nil is slog's default.
 	Log *slog.Logger
 }
 
-// A Server is a daemon at work.
+// A Server is a running daemon.
 type Server struct {
-	large *semaphore.Weighted // held by the bytes of large bodies
+	large *semaphore.Weighted // counts the bytes of large bodies
 
 	opt     Options
 	flights *flights
@@ -73,7 +73,7 @@ type Server struct {
 	last   atomic.Int64 // when the last call ended, in Unix nanoseconds
 }
 
-// New makes a daemon.
+// New returns a daemon with the given options.
 func New(opt Options) *Server {
 	if opt.Log == nil {
 		opt.Log = slog.Default()
@@ -86,8 +86,8 @@ func New(opt Options) *Server {
 	return s
 }
 
-// Serve takes calls at l until it is closed or ctx ends; calls under way go on:
-// see [Server.Wait].
+// Serve accepts calls at l until l is closed or ctx ends. Calls in flight continue: see
+// [Server.Wait].
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -105,7 +105,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			continue
 		}
 		if s.active.Load() >= maxCalls {
-			_ = c.Close() // it asks the fabric itself
+			_ = c.Close() // the hook asks the fabric itself
 			continue
 		}
 		s.begin()
@@ -135,7 +135,7 @@ func (s *Server) end() {
 	s.opt.Pace.Ended(s.active.Add(-1))
 }
 
-// Wait waits until all calls have ended, or ctx does.
+// Wait waits until all calls have ended or ctx ends.
 func (s *Server) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { s.calls.Wait(); close(done) }()
@@ -147,7 +147,8 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Idle returns when nobody has asked for d, or ctx ends; d 0: then only.
+// Idle returns when no request has come for d, or when ctx ends. If d is 0, it waits for
+// ctx only.
 func (s *Server) Idle(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		<-ctx.Done()
@@ -164,7 +165,7 @@ func (s *Server) Idle(ctx context.Context, d time.Duration) {
 	}
 }
 
-// call answers one connection. Whatever goes wrong with it is only its own.
+// call answers one connection. A panic affects only this connection.
 func (s *Server) call(ctx context.Context, c *net.UnixConn) {
 	defer c.Close()
 	defer func() {
@@ -199,24 +200,24 @@ func (s *Server) call(ctx context.Context, c *net.UnixConn) {
 	}
 }
 
-// serves reports whether this daemon reaches the fabric that somebody means.
+// serves reports whether this daemon is connected to the fabric that a client names.
 func (s *Server) serves(nats, creds string) bool {
 	return (nats == "" || nats == s.opt.NATS) && (creds == "" || creds == s.opt.Creds)
 }
 
-// within is the time that somebody gives the daemon.
+// within returns a context that ends shortly before the client stops waiting.
 func within(ctx context.Context, left string) (context.Context, context.CancelFunc, error) {
 	d, err := time.ParseDuration(left)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the time left is %.20q, which is not a duration", left)
 	}
 	d = min(d, longest)
-	// There must be time to say and to write what came of it.
+	// Leave time to encode and write the answer.
 	ctx, cancel := context.WithTimeout(ctx, d-min(max(d/10, 30*time.Millisecond), d/2))
 	return ctx, cancel, nil
 }
 
-// hook makes the exchange of a hook.
+// hook answers a hook's request.
 func (s *Server) hook(ctx context.Context, t *talker, m *frame.Message) {
 	r := request(m)
 	settings, err := s.settings(r)
@@ -247,13 +248,13 @@ func (s *Server) hook(ctx context.Context, t *talker, m *frame.Message) {
 	}
 }
 
-// exchanged is what a runtime sent.
+// exchanged is the input of a runtime.
 type exchanged struct {
 	payload []byte
 	unread  error
 }
 
-// exchange runs one, and returns also what people should know.
+// exchange answers one input, and also returns messages for people.
 func (s *Server) exchange(ctx context.Context, settings session.Settings, d *delivery, in exchanged) (session.Reply, string) {
 	var log logged
 	x := session.Exchange{Settings: settings, Asker: d, Stderr: program.Messages(&log)}
@@ -264,7 +265,7 @@ func (s *Server) exchange(ctx context.Context, settings session.Settings, d *del
 	return r, log.String()
 }
 
-// settings are those of a hook's command line.
+// settings converts the settings of a hook's command line.
 func (s *Server) settings(r *Request) (x session.Settings, err error) {
 	x = session.Settings{Runtime: r.Runtime, Agent: r.Agent, EventID: r.EventID, Workspaces: r.Workspaces, Unreachable: r.Unreachable, Env: r.Env,
 		Versions: s.opt.Versions}

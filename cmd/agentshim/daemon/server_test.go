@@ -22,7 +22,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// post is a daemon at its socket, until the test ends.
+// post is a test daemon at a socket.
 type post struct {
 	*Server
 	*bench
@@ -55,14 +55,14 @@ func serving(t *testing.T, b *bench) *post {
 
 const soon = 20 * time.Second
 
-// hook is one hook at the daemon.
+// hook runs one hook at the daemon.
 func (p *post) hook(payload string) (*Reply, error) {
 	return Hook(p.socket, &Request{Runtime: "generic", EventID: "01890000-0000-7000-8000-000000000001", Payload: []byte(payload)}, time.Now().Add(soon))
 }
 
 const denied = `{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash","tool_use_id":"t1","tool_input":{"command":"ls"}}`
 
-// awaited polls until something holds.
+// awaited polls until ok returns true.
 func awaited(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -152,7 +152,7 @@ func TestTwoHundredHooksAtOnce(t *testing.T) {
 	}
 }
 
-// raw says something to the daemon that no hook says, and returns what it answers.
+// raw sends bytes to the daemon that no hook sends, and returns the answer.
 func (p *post) raw(t *testing.T, wire []byte) []byte {
 	t.Helper()
 	c, err := net.Dial("unix", p.socket)
@@ -168,7 +168,7 @@ func (p *post) raw(t *testing.T, wire []byte) []byte {
 		t.Fatal(err)
 	}
 	said, err := io.ReadAll(c)
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // reset, perhaps: it did not read all of it
+	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // the daemon may reset the connection because it did not read all of it
 		return said
 	}
 	if err != nil {
@@ -230,7 +230,8 @@ func TestAnotherFabricIsNotJudgedFor(t *testing.T) {
 	}
 }
 
-// A daemon that hangs, or ends in the middle, answers nothing: the hook asks itself.
+// A daemon that hangs, or ends during a call, does not answer: the hook asks the fabric
+// itself.
 func TestADaemonThatDoesNotAnswerIsNoAnswer(t *testing.T) {
 	for name, answer := range map[string]func(net.Conn){
 		"it ends":           func(c net.Conn) { _ = c.Close() },

@@ -13,5 +13,5 @@ type Start struct {
 	Args    []string
 }
 
-// Detached is not possible where there are no daemons.
+// Detached returns an error: this system has no daemons.
 func (Start) Detached() error { return errors.ErrUnsupported }

@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// maxLogFile is when the log of daemons that hooks started is begun anew.
+// maxLogFile is the size at which the log of the daemons that hooks start is rotated.
 const maxLogFile = 1 << 20
 
 // A Start is a daemon that a hook starts for the calls after its own.
@@ -24,8 +24,8 @@ type Start struct {
 	Args    []string
 }
 
-// Detached starts a daemon that outlives this process. Of many that do so at
-// the same time one starts it; the others get ErrTaken.
+// Detached starts a daemon that outlives this process. If several processes call it at the
+// same time, one starts the daemon and the others get ErrTaken.
 func (s Start) Detached() error {
 	socket := s.Socket()
 	if socket == "" || s.State == "" {
@@ -37,7 +37,7 @@ func (s Start) Detached() error {
 	if err := makeOwn(s.State); err != nil {
 		return err
 	}
-	// The daemon gets the lock with the file, and keeps it as long as it lives.
+	// The daemon inherits the locked file, and holds the lock until it ends.
 	lock, err := takeLock(socket)
 	if err != nil {
 		return err
@@ -57,10 +57,10 @@ func (s Start) Detached() error {
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("starting a daemon: %w", err)
 	}
-	return c.Process.Release() // it is nobody's child when this process has ended
+	return c.Process.Release() // init adopts the daemon when this process ends
 }
 
-// openLog is where the daemon writes; a long one is put aside first.
+// openLog opens the daemon's log, and first rotates a long one.
 func (s Start) openLog() (*os.File, error) {
 	if info, err := os.Stat(s.Log()); err == nil && info.Size() > maxLogFile {
 		_ = os.Rename(s.Log(), s.Log()+".old")
@@ -68,8 +68,8 @@ func (s Start) openLog() (*os.File, error) {
 	return os.OpenFile(s.Log(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// startEnvironment is what a daemon may know of the environment of the hook that
-// starts it: the rest is the runtime's, and holds secrets.
+// startEnvironment returns the environment of the new daemon. It leaves out the runtime's
+// own variables, which may hold secrets.
 func startEnvironment() (env []string) {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")

@@ -10,26 +10,26 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Status is what a daemon is doing.
+// A Status describes a running daemon.
 type Status struct {
-	// Release is the program's.
+	// Release is the version of the program.
 	Release string `json:"release"`
 	PID     int    `json:"pid"`
-	// Began is when it started.
+	// Began is when the daemon started.
 	Began time.Time `json:"began"`
-	// NATS is where it looks for the fabric, without names and passwords.
+	// NATS is the URL of the fabric, without names and passwords.
 	NATS string `json:"nats"`
-	// Calls are those answered, Active those under way, Shared those that were
-	// another delivery of a call that was judged already. SharedByContent are those
-	// of them without the runtime's id of the call, which the same call made again
-	// within 3 s can be as well.
+	// Calls counts answered calls, Active the calls in flight, and Shared the further
+	// deliveries of calls that were already judged. SharedByContent counts those of Shared
+	// without the runtime's id of the call, which may also be the same call made again
+	// within 3 s.
 	Calls           int64 `json:"calls"`
 	Active          int64 `json:"active"`
 	Shared          int64 `json:"shared"`
 	SharedByContent int64 `json:"shared_by_content"`
 }
 
-// Status is what the daemon is doing now.
+// Status returns the current status of the daemon.
 func (s *Server) Status() Status {
 	s.flights.mu.Lock()
 	shared := s.flights.shared
@@ -47,7 +47,7 @@ func (s *Server) sayStatus(t *talker) {
 	t.say(&frame.Message{Kind: frame.Answer, Body: body})
 }
 
-// Ask asks the daemon at a socket what it is doing.
+// Ask returns the status of the daemon at a socket.
 func Ask(ctx context.Context, socket string) (st Status, err error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// beatEvery is how often a daemon that judges says that it lives, and silence
-	// how long somebody waits for any word of it before he asks the fabric himself.
+	// beatEvery is how often a daemon that judges sends a heartbeat. silence is how long a
+	// client waits for any message before it asks the fabric itself.
 	beatEvery = 250 * time.Millisecond
 	silence   = 2 * time.Second
 )
 
-// Why the daemon did not answer. Whoever asked asks the fabric itself then.
+// Reasons why the daemon did not answer. The client then asks the fabric itself.
 var (
-	// ErrAbsent: there is no daemon.
+	// ErrAbsent means that no daemon is running.
 	ErrAbsent = errors.New("no daemon is running")
-	// ErrElsewhere: there is one, and it cannot be asked this.
+	// ErrElsewhere means that a daemon is running, but cannot judge this call.
 	ErrElsewhere = errors.New("the daemon is not usable")
-	// ErrLost: it was asked, and did not answer.
+	// ErrLost means that the daemon got the request and did not answer.
 	ErrLost = errors.New("the daemon did not answer")
 )
 
@@ -32,8 +32,8 @@ type line interface {
 	SetDeadline(t time.Time) error
 }
 
-// talk asks and waits for the answer until the deadline, as long as there are
-// signs of life.
+// talk sends a request and waits for the answer until the deadline. It gives up earlier if
+// the heartbeats stop.
 func talk(l line, request *frame.Message, deadline time.Time) (*frame.Message, error) {
 	patience := min(silence, time.Until(deadline)/3)
 	if err := l.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -64,11 +64,11 @@ func talk(l line, request *frame.Message, deadline time.Time) (*frame.Message, e
 	}
 }
 
-// written says that the agent has the answer. It goes out even if this process
-// ends at once.
+// written reports that the agent has the answer. The daemon gets the message even if this
+// process ends at once.
 func written(l line) {
 	_ = l.SetDeadline(time.Now().Add(time.Second))
-	_ = frame.Write(l, &frame.Message{Kind: frame.Written}) // lost: it comes again
+	_ = frame.Write(l, &frame.Message{Kind: frame.Written}) // if it is lost, the fabric sends the items again
 }
 
 // The names of words.
@@ -98,7 +98,7 @@ const (
 	wordEnv         = "env:" // and the variable's name
 )
 
-// words are the given words that are not empty: name, word, name, word…
+// words returns the pairs of name and value whose value is not empty.
 func words(pairs ...string) map[string]string {
 	all := make(map[string]string, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -109,7 +109,7 @@ func words(pairs ...string) map[string]string {
 	return all
 }
 
-// flag is a word for yes, or none.
+// flag encodes yes as a word; empty: no.
 func flag(yes bool) string {
 	if yes {
 		return "true"

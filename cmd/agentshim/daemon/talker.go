@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 )
 
-// patience is how long somebody may take to read what he asked for.
+// patience limits how long a client may take to read an answer.
 const patience = 5 * time.Second
 
 // A talker is the daemon's end of a connection.
@@ -18,7 +18,7 @@ type talker struct {
 	mu   sync.Mutex // guards writing
 }
 
-// say sends a message, and reports whether it went out whole.
+// say sends a message, and reports whether it was written completely.
 func (t *talker) say(m *frame.Message) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,7 +30,7 @@ func (t *talker) elsewhere(why string) {
 	t.say(&frame.Message{Kind: frame.Elsewhere, Words: words(wordReason, why)})
 }
 
-// beating says that the daemon lives until stop is called.
+// beating sends heartbeats until stop is called.
 func (t *talker) beating() (stop func()) {
 	var mu sync.Mutex // guards stopped, and is held while a beat is written
 	stopped := false
@@ -52,17 +52,17 @@ func (t *talker) beating() (stop func()) {
 	}
 }
 
-// heardWritten waits for the word that the agent has the answer.
+// heardWritten waits for the report that the agent has the answer.
 func (t *talker) heardWritten() bool {
 	_ = t.conn.SetReadDeadline(time.Now().Add(lastWord))
 	m, err := frame.Read(t.conn, frame.MaxRequest)
 	return err == nil && m.Kind == frame.Written
 }
 
-// maxLog bounds what one call has to say to people.
+// maxLog limits the messages for people from one call, in bytes.
 const maxLog = 64 << 10
 
-// logged is what an exchange says to people, bounded.
+// logged collects the messages for people from one call, up to maxLog.
 type logged struct {
 	mu   sync.Mutex // guards text
 	text strings.Builder

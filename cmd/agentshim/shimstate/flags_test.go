@@ -37,7 +37,7 @@ func TestFlagsAreBounded(t *testing.T) {
 	}
 }
 
-// A file of flags that somebody broke is no flags, and the next ones take its place.
+// A damaged file of flags counts as empty, and the next flags replace it.
 func TestFlagsThatCanNotBeReadAreNone(t *testing.T) {
 	dir := t.TempDir()
 	f := shimstate.Folder(dir)

@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// addHandover is Keep on a machine that does much else: a shim says that it waited
-// for too long, and this one tries again.
+// addHandover calls [Folder.AddHandover] and retries: on a busy machine the lock may time
+// out.
 func addHandover(dir string, h client.Handover, acknowledged []string) (err error) {
 	for range 100 {
 		if err = Folder(dir).AddHandover(h, acknowledged); err == nil {
@@ -57,8 +57,8 @@ func addHandover(dir string, h client.Handover, acknowledged []string) (err erro
 // event is the n-th event's id.
 func event(n int) string { return fmt.Sprintf("0199f3c1-6d1f-7e8a-9b2c-%012d", n) }
 
-// kill -9 at any moment, and any number of processes at a time, lose nothing of
-// what a process was told is kept.
+// TestProcessesSideBySideLoseNothingOfEachOther kills processes with kill -9 at any moment,
+// with any number of them at a time. Nothing is lost that a process has reported as stored.
 func TestProcessesSideBySideLoseNothingOfEachOther(t *testing.T) {
 	dir := t.TempDir()
 	const n = 8
@@ -215,7 +215,7 @@ func TestWhatIsOldIsTakenAway(t *testing.T) {
 	}
 }
 
-// A machine that has seen many fabrics still knows the one of today.
+// A machine that has seen many fabrics still reads the handovers of the newest.
 func TestOfManyFabricsTheNewestCount(t *testing.T) {
 	dir := Folder(t.TempDir())
 	began := time.Now().Add(-time.Hour)
@@ -268,7 +268,7 @@ func TestAFileThatIsOfNoShimCountsAsEmpty(t *testing.T) {
 	}
 }
 
-// What is read can be written again and read as the same, and is in bounds.
+// The decoder's result can be encoded, decodes to the same value, and is within the limits.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"events":["0199f3c1-6d1f-7e8a-9b2c-000000000001"],"sequences":[1,2]}`))
 	f.Add([]byte(`{}`))

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A pipe in the place of a file has nobody wait for what is written to it.
+// A pipe in the place of a file must not block the process that opens it.
 func TestAPipeIsNoFile(t *testing.T) {
 	f := Folder(t.TempDir())
 	if err := f.AddHandover(client.Handover{Fabric: "f", Agent: "a", Sequences: []uint64{1}}, nil); err != nil {
@@ -56,7 +56,7 @@ func TestAPipeIsNoFile(t *testing.T) {
 	}
 }
 
-// Whoever gives up waiting for a lock leaves nothing behind that waits.
+// A process that gives up waiting for a lock leaves no goroutine behind that waits.
 func TestNobodyWaitsForALockWhenItIsTooLate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(path)

@@ -19,7 +19,7 @@ func unjudged(i int) schema.Unjudged {
 	}
 }
 
-// The record has an end: the oldest are forgotten, and counted.
+// The log is bounded: it drops the oldest calls and counts them.
 func TestTheRecordIsBounded(t *testing.T) {
 	r := Folder(t.TempDir()).UnjudgedLog("f", "nats://there")
 	const most = 4000
@@ -59,7 +59,7 @@ func TestTheRecordIsBounded(t *testing.T) {
 	}
 }
 
-// An id that nobody can hand in is replaced, so that the call is not lost.
+// The log replaces an id that is not valid, so that the call is not lost.
 func TestACallWithoutAnIDGetsOne(t *testing.T) {
 	r := Folder(t.TempDir()).UnjudgedLog("", "nats://there")
 	u := unjudged(1)
@@ -88,7 +88,7 @@ func TestAFabricIsFoundByItsURL(t *testing.T) {
 	}
 }
 
-// What is forgotten of one place stays known at others, and all that was handed over or is to be handed in stays.
+// Forget of one URL keeps the fabrics of other URLs, and all handovers and unjudged calls.
 func TestAPlaceIsForgottenAlone(t *testing.T) {
 	f := Folder(t.TempDir())
 	for _, r := range [][2]string{{"nats://a", "f1"}, {"nats://a", "f2"}, {"nats://b", "f2"}, {"nats://b", "f2"}, {Unnamed, "f1"}, {Unnamed, "f3"}} {

@@ -14,7 +14,7 @@ import (
 // fullVar names the folder of a process that may write no byte into any file.
 const fullVar = "KEPT_TEST_FULL"
 
-// A full disk takes files, and nothing into them: no policy can be kept on it.
+// A full disk accepts new files but no content: a policy cannot be stored on it.
 func TestAFolderOnAFullDiskCannotBeUsed(t *testing.T) {
 	dir := os.Getenv(fullVar)
 	if dir == "" {

@@ -19,7 +19,7 @@ func TestVersionsAreKept(t *testing.T) {
 		t.Errorf("nothing is %v", v)
 	}
 	var all sync.WaitGroup
-	for i := range 8 { // side by side, and none gets lost
+	for i := range 8 { // concurrently, and none is lost
 		all.Go(func() {
 			if err := f.NoteVersion("r"+strconv.Itoa(i), "1.2."+strconv.Itoa(i)); err != nil {
 				t.Error(err)
