@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// clusterCommand is the bundled scenario of a cluster, with flags for its faults.
+// clusterCommand runs the bundled scenario of a cluster, with flags for its faults.
 func clusterCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster",
@@ -43,8 +43,8 @@ func clusterCommand() *cobra.Command {
 	return c
 }
 
-// brokerHosts opens a host for each broker, so that brokers can be cut off. Where
-// that needs another process, the command runs there, and done is true.
+// brokerHosts opens a host for each broker, so that brokers can be cut off. If that needs
+// another process, the command runs there, and done is true.
 func brokerHosts(c *cobra.Command, brokers int) (all []*faults.Host, done bool, err error) {
 	missing := faults.HostsMissing()
 	switch {
@@ -58,14 +58,15 @@ func brokerHosts(c *cobra.Command, brokers int) (all []*faults.Host, done bool, 
 	return all, false, err
 }
 
-// ended is how a command ended that ran elsewhere, which has said why.
+// ended is the error of a command that failed in its own network. That process has already
+// printed the reason.
 type ended struct{ code int }
 
 func (e ended) Error() string {
 	return fmt.Sprintf("the process in its own network ended with exit code %d", e.code)
 }
 
-// apart runs the command once more, in a network of its own.
+// apart runs the command again, in its own network.
 func apart(c *cobra.Command) error {
 	args := []string{c.Name()}
 	c.Flags().Visit(func(f *pflag.Flag) {

@@ -33,7 +33,7 @@ func exitCode(err error) int {
 	return 1
 }
 
-// commands is the command line.
+// commands returns the command line.
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "loadtest",
@@ -73,7 +73,7 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// roleCommand is the command line of child processes.
+// roleCommand returns the command line of child processes.
 func roleCommand() *cobra.Command {
 	var profiles string
 	c := &cobra.Command{
@@ -96,7 +96,7 @@ func roleCommand() *cobra.Command {
 	return c
 }
 
-// allRoles are the roles of every command.
+// allRoles returns the roles of every command.
 func allRoles() map[string]proc.Start {
 	all := roles.All()
 	maps.Copy(all, state.Roles())
@@ -105,7 +105,7 @@ func allRoles() map[string]proc.Start {
 	return all
 }
 
-// profiled writes what run spends its CPU time on to file.
+// profiled runs run and writes its CPU profile to file.
 func profiled(file string, run func() error) error {
 	f, err := os.Create(file)
 	if err != nil {

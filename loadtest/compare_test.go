@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// written is a run with one figure, in a file.
+// written writes a run with one figure to a file.
 func written(t *testing.T, samples ...float64) string {
 	t.Helper()
 	d := result.Document{Scenario: "bench", Title: "a run", Figures: []result.Figure{result.Figured("p50", "s", result.Lower, samples)}}

@@ -32,8 +32,8 @@ func main() { os.Exit(run(os.Args[1:])) }
 // run is main with an exit code: 0 if all checks and budgets held, 1 if one did not or the run
 // failed, 2 for wrong usage.
 func run(args []string) int {
-	// All programs of the fabric run like this: few collections, because
-	// events are short-lived, and a limit for the day they are not.
+	// Collect garbage rarely, as all programs of the fabric do, because events are
+	// short-lived. The memory limit applies if they are not.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(1 << 30)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -19,7 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The test program stands in for the command: its children are itself.
+// TestMain lets the test program run as each of the child processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "role" {
 		os.Exit(run(os.Args[1:]))
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Tests that run something for long run beside each other: they look at what is
-// answered, never at how fast, and much of their time they wait.
+// Long tests run in parallel: they check answers, never times, and wait for most of their
+// time.
 
 // loadtest runs the command line and returns what it printed.
 func loadtest(t *testing.T, args ...string) (string, error) {
@@ -87,8 +87,8 @@ func TestTheUsageSaysWhatAScenarioIsWithoutFlags(t *testing.T) {
 	}
 }
 
-// TestAloneItShowsWhatMattersMost looks whether all is there and every row of its bench
-// was answered right, never how fast it is.
+// TestAloneItShowsWhatMattersMost checks that all parts exist and that every row of its
+// bench was answered right. It does not check times.
 func TestAloneItShowsWhatMattersMost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether the run without a name shows its table, its picture and its page stays untested")
@@ -134,7 +134,7 @@ func (i interrupter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// TestAnInterruptedRunReportsWhatItHas ends each run when it says that it got so far.
+// TestAnInterruptedRunReportsWhatItHas interrupts each run at a line of its progress.
 func TestAnInterruptedRunReportsWhatItHas(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether interrupted runs report what they have stays untested")
@@ -163,7 +163,7 @@ func TestAnInterruptedRunReportsWhatItHas(t *testing.T) {
 	}
 }
 
-// TestShim looks whether every program answers right, never how fast.
+// TestShim checks that every program answers right. It does not check times.
 func TestShim(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether the programs that shim measures answer right stays untested")
@@ -192,7 +192,7 @@ func TestShim(t *testing.T) {
 	}
 }
 
-// benched holds what the bench of the run without a name wrote.
+// benched checks the bench of the run without a subcommand.
 func benched(t *testing.T, file string) {
 	t.Helper()
 	body, err := os.ReadFile(file)
@@ -266,7 +266,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestScale looks whether every part is answered right, never how fast.
+// TestScale checks that every part is answered right. It does not check times.
 func TestScale(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether calls are answered right as things grow stays untested")
@@ -275,7 +275,7 @@ func TestScale(t *testing.T) {
 	testScale(t, scale.Parts()[:len(scale.Parts())/2])
 }
 
-// TestScaleOfWhatIsKept does the same with the other parts.
+// TestScaleOfWhatIsKept checks the other parts like TestScale.
 func TestScaleOfWhatIsKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether calls are answered right as what is kept grows stays untested")
@@ -317,8 +317,8 @@ func testScale(t *testing.T, parts []string) {
 	}
 }
 
-// TestCrash is the short form of a run that belongs on a machine of its own.
-// Most of its time it waits for the leases of the shims that were killed.
+// TestCrash is the short form of a run that needs a machine of its own. It mostly waits for
+// the leases of killed shims.
 func TestCrash(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts ten processes, and kills them")
@@ -402,7 +402,8 @@ func TestTheTablesOfAPageAreFilled(t *testing.T) {
 	}
 }
 
-// TestTheScenarioOfTheFiguresCanRun reads it; it takes ten minutes.
+// TestTheScenarioOfTheFiguresCanRun only reads the scenario, which takes ten minutes to
+// run.
 func TestTheScenarioOfTheFiguresCanRun(t *testing.T) {
 	const file = "figures/faults.yaml"
 	body, err := os.ReadFile(file)
@@ -418,7 +419,7 @@ func TestTheScenarioOfTheFiguresCanRun(t *testing.T) {
 	}
 }
 
-// TestModel reckons with what a scale run wrote, and refuses what none wrote.
+// TestModel calculates with the file of a scale run, and rejects other files.
 func TestModel(t *testing.T) {
 	out, err := loadtest(t, "model", "--agents", "2000000", "--calls-per-minute", "3")
 	if err != nil || !strings.Contains(out, "2,000,000 agents") || !strings.Contains(out, "100,000/s") {

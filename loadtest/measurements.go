@@ -25,11 +25,11 @@ type measurement struct {
 	run         func(context.Context, bench.Options) (outcome, error)
 	// parts are the values of --only. Without parts there is no such flag.
 	parts []string
-	// slack: the figures have budgets that --slack widens.
+	// slack means that the figures have budgets that --slack widens.
 	slack bool
 	// flags adds further flags; nil: none.
 	flags func(*pflag.FlagSet, *bench.Options)
-	// check returns an error for options that cannot be; nil: none.
+	// check returns an error for invalid options; nil: all are valid.
 	check func(*bench.Options) error
 }
 
@@ -80,7 +80,7 @@ func measurements() []measurement {
 	}
 }
 
-// measuredBy makes an outcome of the report of a run.
+// measuredBy adapts a run whose report is an outcome.
 func measuredBy[R outcome](run func(context.Context, bench.Options) (R, error)) func(context.Context, bench.Options) (outcome, error) {
 	return func(ctx context.Context, o bench.Options) (outcome, error) { return run(ctx, o) }
 }
@@ -130,7 +130,7 @@ func (m measurement) wrong(o *bench.Options) error {
 // A factor is the value of a flag, 1 or more.
 type factor float64
 
-// String returns the number, or 1 if there is none.
+// String returns the number, at least 1.
 func (f *factor) String() string { return strconv.FormatFloat(max(float64(*f), 1), 'g', -1, 64) }
 
 // Type returns the name of the type in the usage.

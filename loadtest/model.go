@@ -61,8 +61,8 @@ func modelCommand() *cobra.Command {
 	return c
 }
 
-// unitsOf returns the units of a report of scale, and where and when they were measured. Without
-// a file they are those of loadtest/BENCHMARKS.md.
+// unitsOf returns the units of a report of scale, and where and when they were measured.
+// Without a file they are those of loadtest/BENCHMARKS.md.
 func unitsOf(file string) (u model.Units, origin string, err error) {
 	name, body, more := "the bundled run", figures.Scale, " For your own machine, run `loadtest scale --json FILE` and use --units FILE."
 	if file != "" {

@@ -83,7 +83,7 @@ func (o *overview) load() *scenario.Scenario {
 	return &load
 }
 
-// measured does both runs, one after the other. The second document is empty if the run is
+// measured makes both runs, one after the other. The second document is empty if the run is
 // interrupted before the fleet has results.
 func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Scenario) (*bench.Report, *result.Document, error) {
 	quick, err := o.acted(c, shown, func(s stage) (outcome, error) {
@@ -125,7 +125,7 @@ func (o *overview) written(quick *bench.Report, fleets *result.Document) (file s
 	)
 }
 
-// costs is the table of some rows of a bench.
+// costs returns the table of some rows of a bench.
 func costs(b *bench.Report) result.Table {
 	t := result.Table{
 		Title:   "One call, compared with a bare request-reply through the same server (raw)",

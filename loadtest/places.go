@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// places looks whether everything that is asked for can be written. It is asked
-// before a run: after ten minutes of measuring it is too late to hear of a name
-// that was mistyped.
+// places returns an error if the run cannot write one of its outputs. It is called before
+// the run, because after ten minutes of measuring it is too late to report a mistyped name.
 func (f *measuring) places() error {
 	var errs []error
 	for _, file := range []string{f.json, f.html, f.log} {
@@ -32,7 +31,7 @@ func (f *measuring) places() error {
 	return nil
 }
 
-// writable looks whether a file can be written, and leaves what is in it.
+// writable returns an error if a file cannot be written. It keeps the file's content.
 func writable(file string) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	created := err == nil
@@ -49,7 +48,7 @@ func writable(file string) error {
 	return err
 }
 
-// writableDir makes a directory and looks whether files can be made in it.
+// writableDir makes a directory and returns an error if files cannot be created in it.
 func writableDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot create the folder: %w; name a folder that you can write to", err)
@@ -57,8 +56,8 @@ func writableDir(dir string) error {
 	return writable(filepath.Join(dir, ".writable"))
 }
 
-// loopback looks whether processes of this machine reach each other. Where they do not,
-// all of them would try for half a minute.
+// loopback returns an error if processes of this machine do not reach each other. All of
+// them would otherwise try for half a minute.
 func loopback(ctx context.Context) error {
 	const enough = 2 * time.Second
 	l, err := net.Listen("tcp", "127.0.0.1:0")

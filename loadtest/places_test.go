@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestWhatCanNotBeWrittenIsSaidBeforeTheRun looks that nothing runs whose results
-// have nowhere to go.
+// TestWhatCanNotBeWrittenIsSaidBeforeTheRun checks that a run does not start if its results
+// cannot be written.
 func TestWhatCanNotBeWrittenIsSaidBeforeTheRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -35,7 +35,7 @@ type changes struct {
 func changing(c *cobra.Command) *changes {
 	f := new(changes)
 	switch c.Name() {
-	case "cluster": // its faults decide how long each load is, and how many messages it has
+	case "cluster": // the faults determine the length of each load, and the number of messages
 	case "crash":
 		c.Flags().DurationVar(&f.duration, "for", 0, "duration of the load")
 		c.Flags().IntVar(&f.messages, "injections", 0, "minimum number of messages")
@@ -64,7 +64,7 @@ func tell(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)
 	}
 	s, err := read(nil)
 	if err != nil {
-		return // as the command will say
+		return // the command reports the error
 	}
 	long := s.For
 	if s.Kind == scenario.Saturate {
@@ -84,7 +84,7 @@ func tell(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)
 	}
 }
 
-// apply changes what was said on the command line, and nothing else.
+// apply changes only the settings that the command line names.
 func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
 	set := saying(c)
 	set("for", func() {
@@ -108,7 +108,7 @@ func (f *changes) apply(c *cobra.Command, s *scenario.Scenario) {
 	set("workers", func() { s.Fabric.Workers = f.workers })
 	set("nats", func() {
 		s.Fabric.NATS = f.nats
-		if !f.embedded { // that is refused
+		if !f.embedded { // the check rejects that
 			s.Fabric.Kind = field.External
 		}
 	})
@@ -123,7 +123,7 @@ func shippedCommand(name, short string) *cobra.Command {
 	return c
 }
 
-// chaosCommand is the shipped one, with flags for what is drawn.
+// chaosCommand runs the bundled scenario, with flags for its random faults.
 func chaosCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "chaos", Short: "Kill, stop and cut off brokers, workers, server and agents at random, under load, and check every answer", Args: noArgs,
@@ -153,7 +153,8 @@ func chaosCommand() *cobra.Command {
 	return c
 }
 
-// crashCommand is the bundled scenario that only kills, with a flag for what it kills.
+// crashCommand runs the bundled scenario that only kills, with a flag for the processes
+// that it kills.
 func crashCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "crash", Short: "Kill broker, workers, agents, daemon and producers at random, and check that no message is lost or delivered twice", Args: noArgs,
@@ -173,7 +174,8 @@ func crashCommand() *cobra.Command {
 	return c
 }
 
-// soaked soaks, at a part of the knee if that is what is asked for.
+// soaked runs a soak. If OfKnee is set, it first searches the knee and runs at that part of
+// it.
 func soaked(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
 	if s.Soak.OfKnee == 0 {
 		return chaos.Run(ctx, s, st)
@@ -191,7 +193,7 @@ func soaked(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.
 	return d, nil
 }
 
-// soakCommand is the shipped one, with faults if they are asked for.
+// soakCommand runs the bundled scenario, with faults if a flag asks for them.
 func soakCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "soak", Short: "Keep a constant load for a long time, and check that memory, goroutines and files do not grow", Args: noArgs,
@@ -209,7 +211,7 @@ func soakCommand() *cobra.Command {
 	return c
 }
 
-// saying does what belongs to a flag if that was said.
+// saying returns a function that calls do if the command line sets the flag.
 func saying(c *cobra.Command) func(flag string, do func()) {
 	return func(flag string, do func()) {
 		if c.Flags().Changed(flag) {
@@ -232,7 +234,7 @@ func runCommand() *cobra.Command {
 	return c
 }
 
-// running runs a scenario with what the flags change of it.
+// running runs a scenario with the changes of the flags.
 func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, error)) func(*cobra.Command, []string) error {
 	f := new(measuring)
 	f.outputs(c)
@@ -265,7 +267,7 @@ func running(c *cobra.Command, read func(args []string) (*scenario.Scenario, err
 	}
 }
 
-// ran runs a scenario as its kind says.
+// ran runs a scenario of any kind.
 func ran(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
 	switch s.Kind {
 	case scenario.Saturate:

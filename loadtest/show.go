@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/report"
 )
 
-// showCommand makes tables, a page and pictures of what runs wrote, as often as anybody
-// wants them, and with what reports have learned since.
+// showCommand makes tables, a page and pictures from the files of earlier runs, in the
+// current format.
 func showCommand() *cobra.Command {
 	f := new(measuring)
 	c := &cobra.Command{

@@ -25,7 +25,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// measuring is what every command that measures can be told.
+// measuring has the flags that all commands that measure share.
 type measuring struct {
 	json, html, svg string
 	log, profiles   string
@@ -43,7 +43,7 @@ func flags(c *cobra.Command) *measuring {
 	return f
 }
 
-// outputs are the flags that say where to write to.
+// outputs adds the flags for output files.
 func (f *measuring) outputs(c *cobra.Command) {
 	c.Flags().StringVar(&f.json, "json", "", "also write the report as JSON to `FILE`")
 	c.Flags().StringVar(&f.html, "html", "", "also write the report with its plots as an HTML page to `FILE`")
@@ -56,25 +56,25 @@ func (f *measuring) outputs(c *cobra.Command) {
 // errInterrupted is returned for an interrupted run that has a report.
 var errInterrupted = errors.New("the report contains the measurements until then")
 
-// outcome is what every run ends with: a [result.Document], or what embeds one.
+// outcome is the result of every run: a [result.Document], or a type that embeds one.
 type outcome interface{ OK() bool }
 
 // documented is an outcome that can be compared, drawn and shown in a browser.
 type documented interface{ Result() *result.Document }
 
-// printer is an outcome that has a table of its own for the terminal.
+// printer is an outcome with its own table for the terminal.
 type printer interface{ Print(w io.Writer) error }
 
-// stage is what a run needs besides its options; both are gone afterwards.
+// stage has what a run needs besides its options. Both are removed afterwards.
 type stage struct {
 	dir  string
 	crew *proc.Crew
-	// live shows the run while it lasts; lines of progress are written to it.
+	// live shows the run while it lasts. Lines of progress are written to it.
 	live *live.Run
 }
 
-// staged runs on a stage of its own and reports. When the run goes wrong it
-// adds what the children said.
+// staged runs in a new directory and reports the result. If the run fails, it adds the end
+// of the children's log to the error.
 func (f *measuring) staged(c *cobra.Command, run func(stage) (outcome, error)) error {
 	if f.reps < 0 {
 		return usage{fmt.Errorf("--reps is %d; write a positive number such as 10, or leave it out", f.reps)}
@@ -96,8 +96,8 @@ func (f *measuring) staged(c *cobra.Command, run func(stage) (outcome, error)) e
 	return interrupted(c, f.finish(c, r))
 }
 
-// interrupted is how a command ends, if somebody did end it: with that error, as what
-// its figures come to is another run's.
+// interrupted returns the error of a command that a signal interrupted. A missed budget is
+// not reported then, because the figures cover only a part of the run.
 func interrupted(c *cobra.Command, err error) error {
 	if c.Context().Err() == nil || err != nil && !errors.Is(err, errBudget) {
 		return err
@@ -105,8 +105,8 @@ func interrupted(c *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(c.Context()), errInterrupted)
 }
 
-// acted runs and fills in what all results have in common. What is interrupted returns
-// what it has until then, or an error if that is nothing.
+// acted runs and fills in the fields that all results share. An interrupted run returns the
+// results so far, or an error if it has none.
 func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (outcome, error)) (outcome, error) {
 	if err := loopback(c.Context()); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 		return nil, fmt.Errorf("creating the log of the run: %w", err)
 	}
 	defer log.Close()
-	facts, began := machine.Here(), time.Now() // before the run is itself the load
+	facts, began := machine.Here(), time.Now() // before the run itself is the load
 	defer context.AfterFunc(c.Context(), func() {
 		fmt.Fprintf(shown, "%v: stopping the run and reporting its measurements; a second signal stops immediately\n", context.Cause(c.Context()))
 	})()
@@ -145,8 +145,8 @@ func (f *measuring) acted(c *cobra.Command, shown *live.Run, run func(stage) (ou
 	return r, nil
 }
 
-// typed is the command line, without what says where to write to and how to end:
-// that is of no use elsewhere.
+// typed returns the command line without the flags for output and exit codes, which do not
+// affect the figures.
 func typed(c *cobra.Command) string {
 	words := []string{c.CommandPath()}
 	c.Flags().Visit(func(f *pflag.Flag) {
@@ -167,8 +167,8 @@ func typed(c *cobra.Command) string {
 	return strings.Join(append(words, c.Flags().Args()...), " ")
 }
 
-// finish prints r, writes it wherever it was asked for, whatever becomes of the
-// other places, and fails if it should.
+// finish prints r and writes it to all places that the flags name, even if one of them
+// fails. It returns an error if a write fails or if r is not OK.
 func (f *measuring) finish(c *cobra.Command, r outcome) error {
 	var errs []error
 	d, ok := r.(documented)
@@ -192,13 +192,14 @@ func (f *measuring) finish(c *cobra.Command, r outcome) error {
 	return nil
 }
 
-// forgives reports whether r's budgets are not to be kept. A wrong answer is never forgiven.
+// forgives reports whether the flags allow r to exceed its budgets. It never allows a wrong
+// answer.
 func (f *measuring) forgives(r outcome) bool {
 	d, ok := r.(documented)
 	return f.noFail && (!ok || !slices.ContainsFunc(d.Result().Checks, func(c result.Check) bool { return !c.OK() }))
 }
 
-// drawn writes the page and the pictures that were asked for.
+// drawn writes the page and the pictures that the flags name.
 func (f *measuring) drawn(d *result.Document) error {
 	var errs []error
 	if f.html != "" {
@@ -223,7 +224,7 @@ func writePage(file string, docs ...*result.Document) error {
 	return nil
 }
 
-// write writes v as JSON that people can read.
+// write writes v as indented JSON.
 func write(file string, v any) error {
 	body, err := schema.Marshal(v)
 	if err != nil {
@@ -239,7 +240,7 @@ func write(file string, v any) error {
 	return nil
 }
 
-// lastWords is the end of the children's log.
+// lastWords returns the end of the children's log.
 func lastWords(log *os.File) string {
 	const enough = 8000
 	info, err := log.Stat()

@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// TestARunIsWrittenWhereverItWasAskedFor holds what all runs have in common.
+// TestARunIsWrittenWhereverItWasAskedFor checks the outputs that all runs share.
 func TestARunIsWrittenWhereverItWasAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	var shown *live.Run

@@ -44,7 +44,7 @@ func tablesCommand() *cobra.Command {
 	return c
 }
 
-// printTables prints all views that there are figures for.
+// printTables prints all views with figures.
 func printTables(c *cobra.Command, dir string) error {
 	for _, name := range tables.Names() {
 		view, err := tables.View(dir, name)

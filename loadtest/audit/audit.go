@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// An Audit holds what was accepted against what was handed over. Entries of one
-// log must come in their order; logs may come one after the other or mixed.
+// An Audit compares accepted items with delivered items. Entries of one log must come in
+// their order. Logs may come one after the other or mixed.
 type Audit struct {
 	items map[Item]*life
-	// order is what each agent was handed of a source, for the first time, in order.
+	// order has the items that each agent got from each source, without repeats, in order.
 	order map[stream][]Item
-	// accepted is how many items of each lane were.
+	// accepted is the number of accepted items of each lane.
 	accepted map[lane]int
-	// acked are the handovers that their shim knew to be acknowledged, by process
-	// and event.
+	// acked are the handovers whose shim knew of the acknowledgement, by process and event.
 	acked map[handover]bool
 	// again are the handovers of items that had been handed over before.
 	again []repeat
@@ -25,22 +24,22 @@ type Audit struct {
 	found            Findings // so far
 }
 
-// life is what the logs say of an item.
+// life is the log's information about an item.
 type life struct {
 	accepted bool
-	// turn counts the items of its lane that were accepted until then, and itself.
+	// turn is the number of accepted items of its lane, including this one.
 	turn     int
 	sequence uint64
 	at       int64     // when the first receipt was logged
-	handed   *handover // the newest; nil: there was none
+	handed   *handover // the newest; nil: not handed over
 	handedAt int64     // when the first one was logged
 }
 
-// stream is what keeps its order.
+// stream identifies a sequence of items that stay in order.
 type stream struct{ agent, source string }
 
-// lane is what one producer sends item by item, each when it has the receipt of the one
-// before: of these the order is known without the fabric's own word for it.
+// lane identifies the items that one producer sends one by one, each after the receipt of
+// the one before. Their order is known without the sequences of the fabric.
 type lane struct {
 	stream
 	producer string
@@ -51,13 +50,13 @@ func (i Item) lane() lane { return lane{stream{i.Agent, i.Source}, i.Producer} }
 // handover is one event's injections, handed over by one process.
 type handover struct{ by, agent, event string }
 
-// repeat is an item that was handed over once more.
+// repeat is an item that was handed over again.
 type repeat struct {
 	item          Item
 	before, after handover
 }
 
-// New is an audit that has seen nothing.
+// New returns an empty audit.
 func New() *Audit {
 	return &Audit{items: map[Item]*life{}, order: map[stream][]Item{}, accepted: map[lane]int{}, acked: map[handover]bool{}}
 }
@@ -130,7 +129,7 @@ func (a *Audit) handed(e Entry) {
 	}
 }
 
-// Open counts the items that were accepted and not handed over yet.
+// Open counts the items that were accepted and not yet handed over.
 func (a *Audit) Open() int {
 	n := 0
 	for _, l := range a.items {
@@ -141,8 +140,8 @@ func (a *Audit) Open() int {
 	return n
 }
 
-// Waiting are the agents for which something was accepted and not handed over
-// yet, in order.
+// Waiting returns the agents with items that were accepted and not yet handed over, in
+// order.
 func (a *Audit) Waiting() []string {
 	open := map[string]bool{}
 	for i, l := range a.items {
@@ -153,14 +152,15 @@ func (a *Audit) Waiting() []string {
 	return slices.Sorted(maps.Keys(open))
 }
 
-// Attempts are the requests of producers that stay at one broker, by the time of their answer.
+// Attempts returns the requests of producers that stay at one broker, in the order of their
+// answers.
 func (a *Audit) Attempts() []Attempt {
 	slices.SortStableFunc(a.attempts, func(x, y Attempt) int { return x.Answered.Compare(y.Answered) })
 	return a.attempts
 }
 
-// Unsure are the agents that were handed something by a process that was killed before
-// it knew that this was acknowledged, in order: their fabric may still hold it for them.
+// Unsure returns the agents, in order, that got items from a process that was killed before
+// it knew of the acknowledgement. Their fabric may still hold these items.
 func (a *Audit) Unsure(killed map[string]bool) []string {
 	unsure := map[string]bool{}
 	for i, l := range a.items {
@@ -171,7 +171,7 @@ func (a *Audit) Unsure(killed map[string]bool) []string {
 	return slices.Sorted(maps.Keys(unsure))
 }
 
-// Settled counts the items with a receipt, and those that were refused.
+// Settled counts the accepted and the refused items.
 func (a *Audit) Settled() int { return a.Accepted() + int(a.found.Refused.Wrong) }
 
 // Accepted counts the items that were accepted.
@@ -185,7 +185,7 @@ func (a *Audit) Accepted() int {
 	return n
 }
 
-// Judge says what was found, given which processes were killed.
+// Judge returns the findings, given which processes were killed.
 func (a *Audit) Judge(killed map[string]bool) Findings {
 	f := a.found
 	f.Repeats, f.Retried = a.repeats, a.retried
@@ -211,7 +211,8 @@ func (a *Audit) Judge(killed map[string]bool) Findings {
 	return f
 }
 
-// judgeRepeat excuses a shim that was killed before it knew of the acknowledgement.
+// judgeRepeat excuses a repeat if the shim was killed before it knew of the
+// acknowledgement.
 func (a *Audit) judgeRepeat(f *Findings, r repeat, killed map[string]bool) {
 	known := a.acked[handover{by: r.before.by, event: r.before.event}]
 	switch {
@@ -226,10 +227,10 @@ func (a *Audit) judgeRepeat(f *Findings, r repeat, killed map[string]bool) {
 	}
 }
 
-// judgeOrder compares what was handed over with the order in which it was accepted: as
-// each producer saw it, of its own items, and by the sequences of the receipts, of all. An
-// item that was not accepted has no place, and one whose sequence nobody was told none
-// among other producers' items.
+// judgeOrder compares the order of the handovers with the order of acceptance: for each
+// producer the order of its own items, and for all items the order of their sequences. It
+// skips items that were not accepted. An item without a sequence is compared only with
+// items of its producer.
 func (a *Audit) judgeOrder(f *Findings, s stream, items []Item) {
 	var highest place
 	turns := map[string]place{}
@@ -250,7 +251,7 @@ func (a *Audit) judgeOrder(f *Findings, s stream, items []Item) {
 	}
 }
 
-// place is an item and where it is in an order.
+// place is an item and its position in an order.
 type place struct {
 	Item
 	n uint64
@@ -263,8 +264,7 @@ func later(a, b place) place {
 	return a
 }
 
-// Waits are how long the items were on their way, from the receipt to the
-// handing over.
+// Waits returns how long the items were on their way, from the receipt to the handover.
 func (a *Audit) Waits() []time.Duration {
 	var waits []time.Duration
 	for _, l := range a.items {

@@ -13,22 +13,22 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// told is the item number n of the source human for ann.
+// told returns item n of the source human for ann.
 func told(n uint64) Item { return Item{Agent: "ann", Source: "human", Producer: "p", Number: n} }
 
-// receipt says that item n was accepted as sequence seq.
+// receipt returns the entry that item n was accepted as sequence seq.
 func receipt(n, seq uint64) Entry {
 	return Entry{By: "producer", At: 1, Receipt: &Receipt{Item: told(n), Sequence: seq, Tries: 1}}
 }
 
-// again says that item n was had before, as sequence seq.
+// again returns the entry that item n had been accepted before, as sequence seq.
 func again(n, seq uint64) Entry {
 	e := receipt(n, seq)
 	e.Receipt.Duplicate = true
 	return e
 }
 
-// handed says that the shim by handed over the items under an event.
+// handed returns the entry that the shim by handed over the items under an event.
 func handed(by, event string, numbers ...uint64) Entry {
 	h := &Handed{Agent: "ann", Event: event}
 	for _, n := range numbers {
@@ -37,7 +37,7 @@ func handed(by, event string, numbers ...uint64) Entry {
 	return Entry{By: by, At: 2, Handed: h}
 }
 
-// byAnother has an entry be of another producer's item.
+// byAnother returns e with an item of another producer.
 func byAnother(e Entry) Entry {
 	if e.Receipt != nil {
 		e.Receipt.Item.Producer = "q"
@@ -59,7 +59,7 @@ func audited(entries ...Entry) *Audit {
 	return a
 }
 
-// found are the violations, with their counts.
+// found returns the violations, with their counts.
 func found(f Findings) string {
 	var all []string
 	for _, v := range []struct {
@@ -271,7 +271,7 @@ func TestAJournalOutlivesItsWriters(t *testing.T) {
 			}
 			next()
 		}
-		// What follows is a write that never ended.
+		// The next line is an incomplete write.
 		if _, err := j.file.WriteString(`{"by":"` + by + `","handed":{"agent":"ann","ev`); err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,8 @@ func TestAJournalOutlivesItsWriters(t *testing.T) {
 }
 
 // TestLogsThatEndEarlySayNothingOfWhatWasUnderWay has one item accepted and not handed
-// over, one handed over and not accepted, and one twice, which is wrong whatever follows.
+// over, one handed over and not accepted, and one handed over twice. The last one is wrong
+// even if the log is incomplete.
 func TestLogsThatEndEarlySayNothingOfWhatWasUnderWay(t *testing.T) {
 	f := audited(receipt(1, 5), handed("s1", "e1", 2), receipt(3, 7), handed("s1", "e2", 3), handed("s1", "e3", 3)).Judge(nil)
 	if got := found(f); got != "1 lost, 1 unknown, 1 duplicated" && got != "1 lost, 1 duplicated, 1 unknown" {

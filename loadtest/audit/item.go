@@ -8,13 +8,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// ops is a source of the load's own; the others are the fabric's.
+// ops is a source of the load test; the others are the fabric's.
 const ops = "ops"
 
-// Sources are those that each producer has, for each agent.
+// Sources returns the sources of each producer, for each agent.
 func Sources() []string { return []string{schema.SourceHuman, schema.SourceBackground, ops} }
 
-// request is what a producer sends for the item, always the same.
+// request returns a producer's request for the item, which is always the same.
 func (i Item) request() schema.InjectRequest {
 	r := schema.InjectRequest{Source: i.Source, Producer: i.Producer, Number: i.Number}
 	text := fmt.Sprintf("item=%s/%s/%s/%d; is for you to read.", i.Agent, i.Source, i.Producer, i.Number)
@@ -29,21 +29,21 @@ func (i Item) request() schema.InjectRequest {
 	return r
 }
 
-// A finder finds the items that a text names.
+// A finder finds the items in a text.
 type finder struct{ like *regexp.Regexp }
 
 func newFinder() finder {
 	return finder{like: regexp.MustCompile(`item=([\w-]+)/([\w-]+)/([\w-]+)/([0-9]+);`)}
 }
 
-// items are those that the injections' texts name, in their order.
+// items returns the items in the injections' texts, in their order.
 func (f finder) items(injections []schema.Injection) []Item {
 	var all []Item
 	for _, in := range injections {
 		for _, m := range f.like.FindAllStringSubmatch(in.Content, -1) {
 			n, err := strconv.ParseUint(m[4], 10, 64)
 			if err != nil {
-				continue // a number that nobody counted to: the audit misses its item
+				continue // no item has this number: the audit reports the item as lost
 			}
 			all = append(all, Item{Agent: m[1], Source: m[2], Producer: m[3], Number: n})
 		}

@@ -28,7 +28,7 @@ func TestItemsAreFoundInWhatWasMadeOfThem(t *testing.T) {
 	}
 }
 
-// all are the items of one producer's life after the done ones.
+// all returns the items of one producer's life that are not in done.
 func all(c ProducerConfig, done map[Item]bool) [][]Item {
 	var parts [][]Item
 	for w := range writers {
@@ -40,7 +40,7 @@ func all(c ProducerConfig, done map[Item]bool) [][]Item {
 func TestAProducerSendsEachItemOnce(t *testing.T) {
 	c := ProducerConfig{Producer: "p", Agents: []string{"ann", "bob", "cid", "dan", "eve"}, Each: 91}
 	seen := map[Item]int{}
-	lanes := map[stream]int{} // whose it is
+	lanes := map[stream]int{} // the writer of each lane
 	late := 0
 	for w, part := range all(c, nil) {
 		last := map[stream]uint64{}

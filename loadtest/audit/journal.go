@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An Item is one injection, named by who counts it.
+// An Item is one injection, named by the producer that counts it.
 type Item struct {
 	Agent    string `json:"agent"`
 	Source   string `json:"source"`
@@ -29,37 +29,37 @@ func ordinal(n uint64) string { return fmt.Sprintf("number %d", n) }
 
 // An Entry is a line of a log. Each has one kind of content.
 type Entry struct {
-	// At is when it was written, in nanoseconds of this machine's clock.
+	// At is the time of the entry, in nanoseconds of this machine's clock.
 	At int64 `json:"at"`
-	// By is the process that wrote it, a new name after each start.
+	// By is the name of the process that wrote it, a new one after each start.
 	By string `json:"by"`
 
 	// Receipt is an answer to a producer.
 	Receipt *Receipt `json:"receipt,omitzero"`
-	// Handed is what a shim handed over, before it acknowledged it.
+	// Handed has the items that a shim handed over, written before it acknowledged them.
 	Handed *Handed `json:"handed,omitzero"`
 	// Attempt is a request of a producer that stays at one broker.
 	Attempt *Attempt `json:"attempt,omitzero"`
-	// Acked are events of which a shim knows that they were acknowledged.
+	// Acked are events whose acknowledgement is confirmed to a shim.
 	Acked []string `json:"acked,omitzero"`
 }
 
-// A Receipt is what the fabric said to one item.
+// A Receipt is the fabric's answer to one item.
 type Receipt struct {
 	Item Item `json:"item"`
-	// Sequence is the item's place in the queue; 0: the fabric does not know it any more.
+	// Sequence is the item's place in the queue; 0: the fabric no longer knows it.
 	Sequence uint64 `json:"sequence,omitzero"`
-	// Duplicate: it said that it had it before.
+	// Duplicate means that the fabric had the item before.
 	Duplicate bool `json:"duplicate,omitzero"`
-	// Tries is how often it was sent until this came.
+	// Tries is how often the producer sent the item until this receipt.
 	Tries int `json:"tries,omitzero"`
-	// Refused is why the fabric will never take it; empty: it did.
+	// Refused is why the fabric rejects the item permanently; empty: it accepted the item.
 	Refused string `json:"refused,omitzero"`
 }
 
 // An Attempt is one request to put a message into the queue through one broker.
 type Attempt struct {
-	// Broker is its number, counted from 1.
+	// Broker is the number of the broker, counted from 1.
 	Broker   int       `json:"broker"`
 	Asked    time.Time `json:"asked"`
 	Answered time.Time `json:"answered"`
@@ -72,12 +72,12 @@ type Attempt struct {
 type Handed struct {
 	Agent string `json:"agent"`
 	Event string `json:"event"`
-	// Items are those that the texts name, in their order.
+	// Items are the items in the texts, in their order.
 	Items []Item `json:"items"`
 }
 
-// A Journal is a log that is only ever appended to. What was written is there
-// after a kill -9 of who wrote it, without any syncing.
+// A Journal is an append-only log. Its entries survive a kill -9 of the writer without a
+// sync.
 type Journal struct {
 	by   string
 	find finder
@@ -86,8 +86,8 @@ type Journal struct {
 	file *os.File
 }
 
-// OpenJournal goes on with the log in file, as the process by. What an earlier
-// process was killed in the middle of is ended there.
+// OpenJournal opens the log in file for the process by. It ends a line that a killed
+// process left incomplete.
 func OpenJournal(file, by string) (*Journal, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -99,14 +99,14 @@ func OpenJournal(file, by string) (*Journal, error) {
 	return &Journal{by: by, find: newFinder(), file: f}, nil
 }
 
-// Write appends an entry. It is there for good when Write returns.
+// Write appends an entry. The entry survives a kill when Write returns.
 func (j *Journal) Write(e Entry) error {
 	e.At, e.By = time.Now().UnixNano(), cmp.Or(e.By, j.by)
 	return j.Append(e)
 }
 
-// Hand writes down what a verdict brings to an agent, if it brings anything. By is the process
-// that will acknowledge it; empty: this one.
+// Hand logs the items of a verdict for an agent, if it has any. by is the process that will
+// acknowledge them; empty: this one.
 func (j *Journal) Hand(by, agent string, v *schema.Verdict) error {
 	items := j.find.items(v.Injections)
 	if len(items) == 0 {
@@ -115,7 +115,7 @@ func (j *Journal) Hand(by, agent string, v *schema.Verdict) error {
 	return j.Write(Entry{By: by, Handed: &Handed{Agent: agent, Event: v.EventID, Items: items}})
 }
 
-// Append appends a line that is no entry, for logs of something else.
+// Append appends a line of another type, for other logs.
 func (j *Journal) Append(v any) error {
 	line, err := schema.Marshal(v)
 	if err != nil {
@@ -129,19 +129,19 @@ func (j *Journal) Append(v any) error {
 	return nil
 }
 
-// Close ends writing.
+// Close closes the log.
 func (j *Journal) Close() error { return j.file.Close() }
 
-// A Reader follows a log that others write.
+// A Reader follows a log that other processes write.
 type Reader struct {
 	file *os.File
 	rest []byte
-	// Torn counts lines that somebody was killed in the middle of. Nothing of
-	// them counts: whoever wrote one had not come to acting on it.
+	// Torn counts incomplete lines of killed processes. Their content does not count: a
+	// process acts on an entry only after it has written the line.
 	Torn int
 }
 
-// OpenReader reads the log in file from its beginning; it need not be there yet.
+// OpenReader opens the log in file at its beginning. It creates the file if needed.
 func OpenReader(file string) (*Reader, error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -150,8 +150,7 @@ func OpenReader(file string) (*Reader, error) {
 	return &Reader{file: f}, nil
 }
 
-// Next hands on the entries that were written since it was last called, as far
-// as their lines have ended.
+// Next calls take for each complete entry since the last call.
 func (r *Reader) Next(take func(Entry)) error {
 	return r.Lines(func(line []byte) error {
 		var e Entry
@@ -163,7 +162,7 @@ func (r *Reader) Next(take func(Entry)) error {
 	})
 }
 
-// Lines is Next for logs of something else; a line that take cannot read is torn.
+// Lines is like Next, for logs with other entries. A line that take rejects counts as torn.
 func (r *Reader) Lines(take func(line []byte) error) error {
 	more, err := io.ReadAll(r.file)
 	if err != nil {
@@ -182,5 +181,5 @@ func (r *Reader) Lines(take func(line []byte) error) error {
 	}
 }
 
-// Close ends reading.
+// Close closes the log.
 func (r *Reader) Close() error { return r.file.Close() }

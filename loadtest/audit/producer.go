@@ -24,35 +24,36 @@ const (
 	// at a broker waits longer than brokers take to reject a request.
 	answerIn     = 2 * time.Second
 	stayAnswerIn = 12 * time.Second
-	// reconnectEvery is how often one that stays looks for its broker.
+	// reconnectEvery is the interval between attempts to reach the broker that the producer
+	// stays at.
 	reconnectEvery = 100 * time.Millisecond
-	// doubtFor is how long a producer that ends goes on to ask about items of which it
-	// does not know whether they were accepted.
+	// doubtFor is how long an ending producer continues to ask about items that may have
+	// been accepted.
 	doubtFor = 8 * time.Second
-	// One item in repeatOneIn is sent once more after its receipt came, and one
-	// in swapOneIn after the one that follows it.
+	// One item in repeatOneIn is sent again after its receipt. One in swapOneIn is sent
+	// after the item that follows it.
 	repeatOneIn = 20
 	swapOneIn   = 20
 )
 
-// ProducerConfig is what a producer is to be started with.
+// ProducerConfig configures a producer.
 type ProducerConfig struct {
-	// NATS is the broker's server.
+	// NATS is the URL of the broker's server.
 	NATS string `json:"nats"`
-	// Broker has it stay connected to the broker of that number, which NATS names, and log each
-	// attempt; 0: it uses any.
+	// Broker is the number of the broker in NATS that the producer stays connected to, and
+	// it logs each attempt; 0: it uses any broker.
 	Broker int `json:"broker,omitzero"`
-	// Creds let it in; empty: it needs none.
+	// Creds is the file of its credentials; empty: the server needs none.
 	Creds string `json:"creds,omitzero"`
-	// Log is its log; a producer that was killed goes on where that ends.
+	// Log is its log. A producer continues where the log of a killed one ends.
 	Log string `json:"log"`
-	// By is this process, Producer who it is in all its lives.
+	// By is the name of this process. Producer is its name in all its lives.
 	By       string `json:"by"`
 	Producer string `json:"producer"`
 	// Agents get Each items from each source.
 	Agents []string `json:"agents"`
 	Each   int      `json:"each"`
-	// Until is when all should be sent, in nanoseconds of this machine's clock.
+	// Until is when all items should be sent, in nanoseconds of this machine's clock.
 	Until int64 `json:"until"`
 }
 
@@ -68,7 +69,7 @@ type producer struct {
 	failure error
 }
 
-// StartProducer sends what its log has no receipt for.
+// StartProducer sends the items without a receipt in its log.
 func StartProducer(ctx context.Context, c ProducerConfig) (*proc.Role, error) {
 	done, err := received(c.Log)
 	if err != nil {
@@ -105,7 +106,7 @@ func (c *ProducerConfig) connect(ctx context.Context) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// received are the items for which a log has receipts.
+// received returns the items with a receipt in a log.
 func received(file string) (map[Item]bool, error) {
 	r, err := OpenReader(file)
 	if err != nil {
@@ -121,8 +122,8 @@ func received(file string) (map[Item]bool, error) {
 	return done, err
 }
 
-// todo are a writer's items, without those that are done: lane by lane, as one
-// agent and source must be one writer's, who sends them one after the other.
+// todo returns a writer's items without those in done, lane by lane. One writer sends all
+// items of an agent and source, one after the other.
 func (c *ProducerConfig) todo(writer int, done map[Item]bool) []Item {
 	var all []Item
 	for n := range uint64(c.Each) {
@@ -141,9 +142,9 @@ func (c *ProducerConfig) todo(writer int, done map[Item]bool) []Item {
 	return all
 }
 
-// swapped is the number at a place, counted from 1. Some neighbours change
-// places, in every life of a producer the same: a number that comes late is no
-// number that was used up.
+// swapped returns the number at a place, counted from 1. Some neighbours change places, the
+// same in every life of a producer. So a late number does not mean that the number was
+// used.
 func swapped(place, last, lane uint64) uint64 {
 	pair := (place - 1) / 2
 	switch {
@@ -157,7 +158,7 @@ func swapped(place, last, lane uint64) uint64 {
 	return place
 }
 
-// run sends the items, spread over the time that there is.
+// run sends the items, spread over the available time.
 func (p *producer) run(ctx context.Context, todo []Item, until time.Time) {
 	for i, item := range todo {
 		left := time.Until(until)
@@ -177,11 +178,11 @@ func (p *producer) run(ctx context.Context, todo []Item, until time.Time) {
 	}
 }
 
-// send sends an item until there is a receipt, or none will ever be, and logs
-// that. It returns an error if ctx ended long ago, or the log cannot be written.
+// send sends an item until it gets a receipt or a permanent rejection, and logs that. It
+// returns an error if doubtFor has passed since ctx ended, or if it cannot write the log.
 func (p *producer) send(ctx context.Context, item Item) error {
-	// A producer that ends waits for the receipt all the same: else the item may be
-	// handed over, and no log says that it was accepted.
+	// An ending producer still waits for the receipt. Otherwise the item may be handed over
+	// although no log says that it was accepted.
 	ctx, cancel := lasting(ctx, doubtFor)
 	defer cancel()
 	to, request := roles.Verb{Verb: schema.VerbInject, Agent: item.Agent}, item.request()
@@ -202,7 +203,7 @@ func (p *producer) send(ctx context.Context, item Item) error {
 	}
 }
 
-// lasting is a context that ends so long after another one.
+// lasting returns a context that ends d after ctx.
 func lasting(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -228,7 +229,7 @@ func (p *producer) once(ctx context.Context, to roles.Verb, request, receipt any
 	return err
 }
 
-// forGood is why an item will never be accepted; empty: it may be.
+// forGood returns why an item will never be accepted; empty: it may be accepted later.
 func forGood(err error) string {
 	ce, ok := errors.AsType[*schema.ControlError](err)
 	if !ok {

@@ -8,26 +8,25 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Recipient is one agent of a process that takes what verdicts bring. It is
-// safe for many goroutines.
+// A Recipient is one agent that receives verdicts. It is safe for concurrent use.
 type Recipient struct {
 	agent string
 	c     *client.Client
 	log   *Journal
 
 	mu sync.Mutex // guards unsure
-	// unsure are the events whose acknowledgement is not known to have arrived.
+	// unsure are the events whose acknowledgement is not confirmed.
 	unsure []string
 }
 
-// NewRecipient is the agent that asks through c and whose handovers are logged.
+// NewRecipient returns the recipient for an agent that asks through c. It logs handovers to
+// log.
 func NewRecipient(agent string, c *client.Client, log *Journal) *Recipient {
 	return &Recipient{agent: agent, c: c, log: log}
 }
 
-// Take hands over what a verdict brought: to the log, as there is no agent that
-// reads. Then, and never before, it says so to the fabric. An error is a log that
-// cannot be written.
+// Take logs the items of a verdict, and only then acknowledges them to the fabric. It
+// returns an error if it cannot write the log.
 func (r *Recipient) Take(v *schema.Verdict) error {
 	if err := r.log.Hand("", r.agent, v); err != nil {
 		return err
@@ -42,8 +41,7 @@ func (r *Recipient) Take(v *schema.Verdict) error {
 	return nil
 }
 
-// Acknowledged logs the events of which the client has heard meanwhile that
-// their acknowledgement arrived.
+// Acknowledged logs the events whose acknowledgement has arrived since the last call.
 func (r *Recipient) Acknowledged() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,8 +48,8 @@ type Cost struct {
 type Samples map[string][]map[int]Sample
 
 // Repeat measures each contender with each number of callers, in every repetition, in
-// random order. A first repetition warms up and does not count; a single one has none before
-// it. If ctx interrupts it, it returns the complete repetitions; an error if there are none.
+// random order. A first repetition warms up and does not count, unless there is only one.
+// If ctx interrupts it, it returns the complete repetitions, or an error without any.
 func (o *Options) Repeat(ctx context.Context, times int, callers []int, all []Contender) (Samples, error) {
 	o.Say("waiting until %d rows answer correctly", len(all))
 	for _, c := range all {

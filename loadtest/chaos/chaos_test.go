@@ -22,7 +22,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The test program is the processes, too.
+// TestMain lets the test program run as each of the processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "role" {
 		starts := roles.All()
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// shipped is the chaos that comes along.
+// shipped returns the bundled chaos scenario.
 func shipped(t interface{ Fatal(args ...any) }) *scenario.Scenario {
 	s, err := scenario.Shipped(scenario.Chaotic)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestAllIsDrawnOrWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-// second says that calls were due then, of which each took so long.
+// second records n calls that were due in a second, each of which took took.
 func second(r *load.Recorder, began time.Time, n int, took time.Duration, failed bool) {
 	for range 100 {
 		due := began.Add(time.Duration(n)*time.Second + time.Millisecond)
@@ -108,8 +108,8 @@ func second(r *load.Recorder, began time.Time, n int, took time.Duration, failed
 	}
 }
 
-// watched is a run of twenty seconds in which seconds 5 and 6 are slow, and in
-// 12 calls fail.
+// watched returns a run of twenty seconds in which seconds 5 and 6 are slow, and in which
+// calls fail in second 12.
 func watched(t *testing.T, done ...faults.Done) (*watcher, []felt) {
 	t.Helper()
 	began := time.Unix(1000, 0)
@@ -209,9 +209,9 @@ func TestWhetherAllIsWellWhereNothingGoesWrong(t *testing.T) {
 	}
 }
 
-// TestAShortChaos looks whether every answer is right while things go wrong. The
-// agents' own processes are not killed: what they held would come again after half
-// a minute.
+// TestAShortChaos checks that every answer is right during faults. It does not kill the
+// agents' own processes, because the fabric would send their items again only after half a
+// minute.
 func TestAShortChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether answers are right while brokers and workers fail stays untested")

@@ -64,7 +64,7 @@ func RunCluster(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (d *r
 		}
 		whole, err := r.part(ctx, p)
 		if err != nil && ctx.Err() != nil && len(r.loads) > 0 {
-			break // the parts before are worth reporting
+			break // the earlier parts are worth reporting
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Name, err)
@@ -100,7 +100,7 @@ func (r *cluster) part(ctx context.Context, p scenario.Part) (whole bool, err er
 func (r *cluster) play(ctx context.Context, one *partLoad, left []faults.Fault) (*partLoad, error) {
 	s := *r.scenario
 	if one.Unnoticed() {
-		s.Kind = scenario.Fleet // no call may stay without an answer
+		s.Kind = scenario.Fleet // every call must get an answer
 	}
 	s.For = schema.Duration(duration(left).Round(time.Second))
 	s.Messages = int(messageRate * s.For.Std().Seconds())

@@ -19,7 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// clustered is the bundled scenario of a cluster, with one part.
+// clustered returns the bundled scenario of a cluster, with one part.
 func clustered(t *testing.T, p scenario.Part) *scenario.Scenario {
 	t.Helper()
 	s, err := scenario.Shipped("cluster")
@@ -30,8 +30,8 @@ func clustered(t *testing.T, p scenario.Part) *scenario.Scenario {
 	return s
 }
 
-// TestOneBrokerIsKilledAndCutOff kills the broker that leads the queue, and cuts off the one that
-// leads it then. It runs in a network of its own.
+// TestOneBrokerIsKilledAndCutOff kills the broker that leads the queue, and then cuts off
+// its next leader. It runs in its own network.
 func TestOneBrokerIsKilledAndCutOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: what becomes of a cluster that loses a broker stays untested")
@@ -75,7 +75,7 @@ func TestOneBrokerIsKilledAndCutOff(t *testing.T) {
 	}
 }
 
-// at is so many seconds after some moment.
+// at returns a time, in seconds after a fixed moment.
 func at(seconds float64) time.Time {
 	return time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -99,7 +99,7 @@ func TestHowLongNothingIsAccepted(t *testing.T) {
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	// Of the one that is dead nobody can expect an answer; of another one everybody does.
+	// Only a living broker must answer.
 	silent := []audit.Attempt{did(1, 1, 13, false, true), did(2, 1, 13.5, false, true)}
 	if got := stalled(silent, 1, at(0), at(20)); got.lost != 2 || got.answer != 12500*time.Millisecond {
 		t.Errorf("a living broker that did not answer is %+v", got)

@@ -20,7 +20,7 @@ const (
 	changesFast = "every configuration became active while brokers were restarted"
 )
 
-// document is the report of all parts.
+// document returns the report of all parts.
 func (r *cluster) document() (*result.Document, error) {
 	d := &result.Document{Scenario: r.scenario.Name, Title: r.title(), Tables: []result.Table{r.stalls()}}
 	for _, one := range r.loads {
@@ -85,7 +85,7 @@ func (one *partLoad) merge(d, of *result.Document) {
 	}
 }
 
-// named is the name of a result with its part and load.
+// named returns the name of a result with its part and load.
 func (one *partLoad) named(what string) string {
 	if one.load > 1 {
 		what += fmt.Sprintf(", load %d", one.load)
@@ -93,7 +93,7 @@ func (one *partLoad) named(what string) string {
 	return one.Name + ": " + what
 }
 
-// stall is the impact of a step on the queue, until the next step or the last message.
+// stall returns the impact of a step on the queue, until the next step or the last message.
 func (one *partLoad) stall(i int) stall {
 	s, attempts := one.steps[i], one.measured.Attempts
 	until := s.Until
@@ -154,7 +154,7 @@ func (one *partLoad) judge(d *result.Document) {
 		figure("longest time from a fault until all brokers had the complete state again", whole.Seconds()))
 }
 
-// stalls is the table of the impact of each step on the queue.
+// stalls returns the table of the impact of each step on the queue.
 func (r *cluster) stalls() result.Table {
 	t := result.Table{
 		Title:   "Queue, from each fault until the next one",

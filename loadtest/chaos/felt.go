@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// feltFactor is how many times the p99 of calm seconds a second's must be to
-	// show that something is felt, and feltLeast how much at least.
+	// feltFactor is how many times the p99 of calm seconds a second's p99 must be to show
+	// an impact. feltLeast is the lowest such p99.
 	feltFactor = 3
 	feltLeast  = 20 * time.Millisecond
-	// calmAfter is how long after a fault seconds count as calm again, at least.
+	// calmAfter is the least time after a fault until seconds count as calm again.
 	calmAfter = 3 * time.Second
 )
 
-// felt is what one fault did to the calls.
+// felt is the impact of one fault on the calls.
 type felt struct {
 	faults.Done
 	from, until float64 // in seconds since measuring began
-	longest     float64 // the longest that one waited of those due from then on, in seconds
+	longest     float64 // the longest wait of a call that was due from then on, in seconds
 	failed      int64   // calls without an answer
-	back        float64 // seconds until all was as before; 0: nothing was felt
-	never       bool    // it was not before the next fault, or the end
+	back        float64 // seconds until normal; 0: no impact
+	never       bool    // not normal before the next fault, or the end
 }
 
-// watcher looks at what was measured.
+// watcher evaluates the measurement.
 type watcher struct {
 	series *load.Series
 	began  time.Time
@@ -41,8 +41,8 @@ type watcher struct {
 	calm   float64
 }
 
-// watch finds out what is normal: the median p99 of all seconds without a fault.
-// One of them in which the machine had other things to do is not.
+// watch determines the normal p99: the median of all seconds without a fault. A single
+// second may be slow because of other load on the machine.
 func watch(series *load.Series, done []faults.Done, began time.Time, long time.Duration) (*watcher, error) {
 	w := &watcher{series: series, began: began, long: int(long / time.Second)}
 	var calm []float64
@@ -62,15 +62,15 @@ func watch(series *load.Series, done []faults.Done, began time.Time, long time.D
 	return w, nil
 }
 
-// disturbed reports whether a fault may be felt in the second that begins then.
+// disturbed reports whether a fault may affect the second that begins then.
 func disturbed(done []faults.Done, second time.Time) bool {
 	return slices.ContainsFunc(done, func(d faults.Done) bool {
 		return d.From.Before(second.Add(time.Second)) && calmFrom(&d).After(second)
 	})
 }
 
-// calmFrom is from when on seconds after a fault count as calm. What a peer sent into a cut
-// TCP sends again at intervals that double: the last may be as long as the cut was.
+// calmFrom returns the time from which on seconds after a fault count as calm. TCP sends
+// again at doubling intervals after a cut, and the last interval may be as long as the cut.
 func calmFrom(d *faults.Done) time.Time {
 	after := calmAfter
 	if d.Fault.Kind.OnWire() {
@@ -79,14 +79,14 @@ func calmFrom(d *faults.Done) time.Time {
 	return d.Until.Add(after)
 }
 
-// bound is what a p99 is from which on something is felt.
+// bound returns the p99 from which on a second is affected.
 func (w *watcher) bound() float64 { return Felt(w.calm) }
 
-// Felt is the p99 from which on something is felt where it is so much in calm seconds.
+// Felt returns the p99 from which on a second is affected, given the p99 of calm seconds.
 func Felt(calm float64) float64 { return max(feltFactor*calm, feltLeast.Seconds()) }
 
-// felt says what each fault did. What happens until the next fault begins that
-// came after its end is put down to it.
+// felt returns the impact of each fault. A fault is charged for what happens until the next
+// fault that began after its end.
 func (w *watcher) felt(done []faults.Done) ([]felt, error) {
 	var all []felt
 	for i, d := range done {
@@ -106,7 +106,7 @@ func (w *watcher) felt(done []faults.Done) ([]felt, error) {
 	return all, nil
 }
 
-// look goes through the seconds from a fault's beginning to the end.
+// look evaluates the seconds from a fault's beginning to the end.
 func (w *watcher) look(f *felt, end int) error {
 	last := -1
 	for second := max(int(f.from), 0); second < end; second++ {
@@ -127,10 +127,10 @@ func (w *watcher) look(f *felt, end int) error {
 	return nil
 }
 
-// what is the fault without who exactly it was done to.
+// what returns the fault with the kind of its member.
 func (f felt) what() string { return fmt.Sprintf("%s of a %s", f.Fault.Kind, KindOf(f.Fault.Member)) }
 
-// table is what all faults did.
+// table returns the table of the impact of all faults.
 func (w *watcher) table(all []felt) result.Table {
 	if len(all) > mostRows {
 		return tableByKind(all)
@@ -157,10 +157,11 @@ func (w *watcher) table(all []felt) result.Table {
 	return t
 }
 
-// mostRows is how many faults the table shows one by one.
+// mostRows is the highest number of faults for a table with one row each.
 const mostRows = 200
 
-// tableByKind is what many faults did, by their kind and that of their process.
+// tableByKind returns the impact of many faults, by their kind and the kind of their
+// process.
 func tableByKind(all []felt) result.Table {
 	t := result.Table{Title: "Impact of the faults", Columns: []string{"fault", "times", "longest wait", "without an answer", "felt for at most"}}
 	by := map[string][]felt{}
@@ -178,7 +179,7 @@ func tableByKind(all []felt) result.Table {
 	return t
 }
 
-// figures are how long faults of each kind were felt.
+// figures returns how long faults of each kind had an impact.
 func figures(all []felt) []result.Figure {
 	by := map[string][]float64{}
 	longest := 0.0
@@ -193,7 +194,8 @@ func figures(all []felt) []result.Figure {
 	return append(figures, result.Figured("longest wait under faults", "s", result.Lower, []float64{longest}))
 }
 
-// answered is the check that calls have answers in calm seconds, which are followed by one, too.
+// answered returns the check that calls get answers in calm seconds. It leaves out a second
+// before one that is not calm.
 func (w *watcher) answered(done []faults.Done) (result.Check, error) {
 	c := result.Check{Name: fmt.Sprintf("every call was answered from %v after each fault on; after a cut, from as long as it had lasted", calmAfter)}
 	for second := range w.long - 1 {
@@ -207,7 +209,7 @@ func (w *watcher) answered(done []faults.Done) (result.Check, error) {
 	return c, nil
 }
 
-// held has the check see the calls that were due in a second.
+// held adds the calls that were due in a second to the check.
 func (w *watcher) held(c *result.Check, second int) error {
 	k, err := w.series.Between(second, second+1)
 	if err != nil {
@@ -220,7 +222,8 @@ func (w *watcher) held(c *result.Check, second int) error {
 	return nil
 }
 
-// recovered is the check that, some time after the last fault, all is as before.
+// recovered returns the check that the fabric is normal again within a time after the last
+// fault.
 func (w *watcher) recovered(done []faults.Done, within time.Duration) (result.Check, error) {
 	c := result.Check{Name: fmt.Sprintf("from %s after the last fault every call was answered", units.Value(within.Seconds(), "s")), Least: 1}
 	over := 0.0

@@ -111,8 +111,8 @@ func (r *cluster) probe(ctx context.Context, during func(context.Context) error)
 	return probes, err
 }
 
-// freezes causes a step's fault. Meanwhile an operator freezes agents through another broker.
-// The agents thaw when all brokers have the complete state again.
+// freezes causes a step's fault. During the fault an operator freezes agents through
+// another broker. The agents thaw when all brokers have the complete state again.
 func (r *cluster) freezes(ctx context.Context, one *partLoad, s *step) error {
 	f := &frozen{brokers: r.scenario.Fabric.Brokers, cut: number(s.Fault.Member)}
 	probes, err := r.probe(ctx, func(ctx context.Context) error {

@@ -23,31 +23,31 @@ import (
 )
 
 const (
-	// bins is how many points of a course are judged at most: each is the median of
-	// a stretch, as what a collector takes and gives back from one second to the
-	// next is not independent.
+	// bins is the highest number of points of a course that are judged. Each is the median
+	// of a stretch, because a collector's effects on successive seconds are not
+	// independent.
 	bins = 60
 )
 
 // A quantity is something that must not grow.
 type quantity struct {
 	name, unit string
-	// part and more are what it may grow by while it is judged: a part of what it
-	// was, and so much whatever it was. It must be surely above both to be wrong.
+	// part and more limit its growth while it is judged: part is relative to its level, and
+	// more is absolute. Growth is wrong only if it surely exceeds both.
 	part, more float64
-	// told is what a broker or a server may take for each injection beyond that: the
-	// fabric knows for a day which ones it has delivered, and so grows for a day. headroom
-	// is how many times what its heap grew by it may take instead.
+	// told is the additional growth of a broker or a server for each injection: the fabric
+	// remembers delivered injections for a day. headroom is how many times the growth of
+	// its heap it may grow by instead.
 	told, headroom float64
 }
 
 const (
 	kib = 1 << 10
 	mib = 1 << 20
-	// known is what an injection that was delivered may take of the heap for a day, of a
-	// broker and of a server that may be in it: about 150 and 100 B were seen. headroom is
-	// how many times the heap the memory of a process may be, as the fabric's programs
-	// tell their collectors: it may grow by that of what the heap grew by, and no more.
+	// known is the heap, in bytes, that a delivered injection may take for a day in a
+	// broker and a server in it. About 150 and 100 B were measured. headroom is the ratio
+	// of a process's memory to its heap that the fabric's programs set for their
+	// collectors. Memory may grow by at most that multiple of the heap's growth.
 	known    = 0.4 * kib
 	headroom = 5
 )
@@ -57,10 +57,10 @@ func quantities() (rss, heap, goroutines, files, threads quantity) {
 		quantity{"goroutines", "", 0.03, 50, 0, 0}, quantity{"open files", "", 0.03, 10, 0, 0}, quantity{"threads", "", 0.1, 10, 0, 0}
 }
 
-// keeps reports whether a member knows of injections that were delivered.
+// keeps reports whether a member remembers delivered injections.
 func keeps(member string) bool { return KindOf(member) != field.Worker }
 
-// A course is how a quantity of one member went.
+// A course is a quantity of one member over time.
 type course struct {
 	quantity
 	member string
@@ -69,19 +69,18 @@ type course struct {
 
 func (c *course) add(x, y float64) { c.x, c.y = append(c.x, x), append(c.y, y) }
 
-// growth is how much it grew while it was judged.
+// growth is the growth of a course while it was judged.
 type growth struct {
 	*course
 	stats.Estimate
 	from, until, level float64
 	points             int
-	told               float64 // injections meanwhile
-	heap               float64 // what its heap grew by
+	told               float64 // injections in this time
+	heap               float64 // growth of its heap
 }
 
-// judged is the second half of the course, from some moment on: in the first one
-// caches fill, and pools of everything. Told is how many injections there were per
-// second.
+// judged returns the growth in the second half of the course after from. In the first half
+// caches and pools fill. told is the number of injections per second.
 func (c *course) judged(from, told float64) growth {
 	i, _ := slices.BinarySearch(c.x, from)
 	x, y := c.x[i:], c.y[i:]
@@ -101,7 +100,7 @@ func (c *course) judged(from, told float64) growth {
 	return g
 }
 
-// binned are the medians of stretches.
+// binned returns the medians of stretches.
 func binned(x, y []float64) (bx, by []float64) {
 	n := min(len(x), bins)
 	for i := range n {
@@ -111,12 +110,12 @@ func binned(x, y []float64) (bx, by []float64) {
 	return bx, by
 }
 
-// allowed is what it may grow by.
+// allowed returns the growth limit.
 func (g growth) allowed() float64 {
 	return max(g.part*g.level, g.more) + g.told*g.quantity.told + g.headroom*g.heap
 }
 
-// explained tells each memory what the heap in it grew by, as far as injections explain that.
+// explained sets the heap growth of each memory quantity, as far as injections explain it.
 func explained(all []growth) {
 	rss, heap, _, _, _ := quantities()
 	for i := range all {
@@ -128,7 +127,7 @@ func explained(all []growth) {
 	}
 }
 
-// promise is what is held of the quantity.
+// promise returns the promise about the quantity.
 func (g growth) promise() string {
 	if g.quantity.told > 0 || g.headroom > 0 {
 		return g.name + " did not grow by more than the index of delivered messages"
@@ -136,10 +135,11 @@ func (g growth) promise() string {
 	return g.name + " did not grow"
 }
 
-// enough reports whether there was enough of it to judge.
+// enough reports whether it has enough points to judge.
 func (g growth) enough() bool { return g.points >= scenario.SoakPoints }
 
-// flat is false only if it surely grew by more than it may.
+// flat reports whether the growth may be within its limit. It is false only if the growth
+// surely exceeds it.
 func (g growth) flat() bool { return g.Low <= g.allowed() }
 
 func (g growth) String() string {
@@ -148,7 +148,7 @@ func (g growth) String() string {
 		g.name, g.member, of(g.Median), of(g.Low), g.from, g.until, of(g.allowed()))
 }
 
-// growthChecks hold each quantity of all members against its bound.
+// growthChecks returns the checks of each quantity of all members against its limit.
 func growthChecks(all []growth) []result.Check {
 	var d result.Document
 	for _, g := range all {
@@ -165,7 +165,7 @@ func growthChecks(all []growth) []result.Check {
 	return d.Checks
 }
 
-// growthTable is what was judged.
+// growthTable returns the table of the judged quantities.
 func growthTable(all []growth) result.Table {
 	t := result.Table{
 		Title:   "Growth in the second half of the run",
@@ -186,7 +186,7 @@ func growthTable(all []growth) result.Table {
 	return t
 }
 
-// growthFigures are the growths in memory that can be compared with another run's.
+// growthFigures returns the memory growths that can be compared with another run.
 func growthFigures(all []growth) []result.Figure {
 	_, heap, _, _, _ := quantities()
 	var figures []result.Figure
@@ -225,7 +225,7 @@ func soak(ctx context.Context, s *scenario.Scenario, x *fleet.Session) (*fleet.M
 		}
 		return nil
 	})
-	err := g.Wait() // only then are both there
+	err := g.Wait() // both exist only then
 	return m, all, err
 }
 
@@ -239,15 +239,15 @@ func addGrowth(d *result.Document, m *fleet.Measured, settled []left) {
 	d.Notes = append(d.Notes, fmt.Sprintf("The fabric's processes collect their garbage every %v, which affects latency.", m.Scenario.SettleEvery()))
 }
 
-// left is what a process holds when its garbage was collected.
+// left is what a process holds after a garbage collection.
 type left struct {
 	member string
 	at     time.Time
 	roles.Settled
 }
 
-// settled has the fabric's processes collect their garbage. One that is dead at
-// that moment is left out.
+// settled makes the fabric's processes collect their garbage. It leaves out processes that
+// are down.
 func settled(ctx context.Context, f *field.Field) ([]left, error) {
 	var all []left
 	for _, name := range f.Members() {
@@ -267,13 +267,13 @@ func settled(ctx context.Context, f *field.Field) ([]left, error) {
 	return all, nil
 }
 
-// ofFabric reports whether a member is the fabric's, and not the scenario's.
+// ofFabric reports whether a member belongs to the fabric, not to the scenario.
 func ofFabric(member string) bool {
 	return slices.Contains([]string{field.Server, field.Broker, field.Worker}, KindOf(member))
 }
 
-// judged is how all quantities of the fabric's processes went, each since the
-// last time that one of them was killed.
+// judged returns the growth of all quantities of the fabric's processes, each since the
+// last kill of its process.
 func judged(m *fleet.Measured, settled []left) []growth {
 	rss, heap, goroutines, files, threads := quantities()
 	courses := map[string]*course{}
@@ -311,8 +311,7 @@ func judged(m *fleet.Measured, settled []left) []growth {
 	return all
 }
 
-// born is when the process began that is in the member's place now, in seconds
-// since measuring began.
+// born returns when the member's current process began, in seconds since measuring began.
 func born(m *fleet.Measured, member string) float64 {
 	at := 0.0
 	for _, d := range m.Done {
@@ -323,7 +322,7 @@ func born(m *fleet.Measured, member string) float64 {
 	return at
 }
 
-// heapPlots are what was left over time.
+// heapPlots returns the plots of the heap after garbage collections.
 func heapPlots(settled []left, m *fleet.Measured) []result.Plot {
 	x := result.Axis{Label: "time since measuring began", Unit: "s"}
 	marks := faults.Marks(m.Done, m.Began)

@@ -15,8 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// went is a process whose memory went from so much by so much, over ten minutes:
-// in its first minutes it takes what it needs.
+// went returns the memory of a process over ten minutes, which starts at level and grows by
+// growth. In its first minutes it takes what it needs.
 func went(level, growth float64) *course {
 	random := rand.New(rand.NewPCG(1, 2))
 	rss, _, _, _, _ := quantities()
@@ -124,7 +124,7 @@ func TestProcessesThatAreToBeJudgedLiveLong(t *testing.T) {
 		t.Errorf("nobody asked for %v", all)
 	}
 	s.For, s.Soak.Chaos = schema.Duration(time.Hour), true
-	killed := map[bool]int{} // by whether it is the fabric's
+	killed := map[bool]int{} // by whether it belongs to the fabric
 	for _, f := range withFaults(s).Faults {
 		if f.Kind != faults.Kill {
 			continue
@@ -139,8 +139,8 @@ func TestProcessesThatAreToBeJudgedLiveLong(t *testing.T) {
 	}
 }
 
-// TestAShortSoak looks whether everything that is to be judged is seen; whether it
-// grows is not to be told in so short a time.
+// TestAShortSoak checks that the soak measures every quantity that it must judge. The run
+// is too short to judge growth.
 func TestAShortSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a soak sees what its processes hold stays untested")

@@ -15,8 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Run starts the fabric of a scenario and puts it under load. Meanwhile it causes the faults of
-// the scenario, and those that it draws. Of a soak it also reports what grew.
+// Run starts the fabric of a scenario and puts it under load. During the load it causes the
+// faults of the scenario and random ones. For a soak it also reports what grew.
 func Run(ctx context.Context, asked *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
 	s := withFaults(asked)
 	x, err := fleet.Open(ctx, s, st)
@@ -48,8 +48,8 @@ func loaded(ctx context.Context, s *scenario.Scenario, x *fleet.Session) (*fleet
 	return m, nil, err
 }
 
-// withFaults returns the scenario with the faults that are drawn for it. A soak kills processes
-// of the fabric only early: growth shows in those that live long.
+// withFaults returns the scenario with its random faults. A soak kills processes of the
+// fabric only early, because growth shows only in processes that live long.
 func withFaults(asked *scenario.Scenario) *scenario.Scenario {
 	s := *asked
 	if !s.DrawsFaults() {
@@ -65,7 +65,7 @@ func withFaults(asked *scenario.Scenario) *scenario.Scenario {
 	return &s
 }
 
-// Add adds to what a load showed what its faults did to it.
+// Add adds the impact of the faults to the report of a load.
 func Add(d *result.Document, m *fleet.Measured) error {
 	w, err := watch(m.Series, m.Done, m.Began, m.Scenario.For.Std())
 	if err != nil {
@@ -86,7 +86,7 @@ func Add(d *result.Document, m *fleet.Measured) error {
 	done := d.Check("every planned fault happened")
 	done.Seen, done.Least = int64(len(m.Done)), int64(max(len(m.Scenario.Faults), 1))
 	if m.Early {
-		// Some were still to be done, and the time after the last one was still to come.
+		// Some faults, and the time after the last one, were still to come.
 		done.Least = 0
 		return nil
 	}
@@ -98,7 +98,7 @@ func Add(d *result.Document, m *fleet.Measured) error {
 	return nil
 }
 
-// What is drawn.
+// Limits of the random values.
 const (
 	// The latency that a delay adds, and the bytes per second of a slow network.
 	latencyLeast, latencyMost = 20 * time.Millisecond, 200 * time.Millisecond
@@ -136,7 +136,7 @@ func Draw(s *scenario.Scenario) []faults.Fault {
 	return all
 }
 
-// sequences is how many sequences of faults run beside each other.
+// sequences returns how many sequences of faults run at the same time.
 func (d *dice) sequences() int {
 	if len(d.Lives) > 0 {
 		return 0
@@ -144,8 +144,8 @@ func (d *dice) sequences() int {
 	return max(d.Together, 1)
 }
 
-// mostOfRun is the longest average life, as a part of the time with faults: then each process
-// dies at least once.
+// mostOfRun is the longest average life, as a part of the time with faults, so that each
+// process dies at least once.
 const mostOfRun = 0.6
 
 // kills draws when each process is killed: it lives half to one and a half of the average life
@@ -163,13 +163,13 @@ func (d *dice) kills(random *rand.Rand, members []string, long time.Duration) (a
 	return all
 }
 
-// pause is half to one and a half of what it is on average.
+// pause returns a random pause, half to one and a half of the average.
 func (d *dice) pause(random *rand.Rand) time.Duration {
 	return d.Pause.Std()/2 + within(random, 0, d.Pause.Std())
 }
 
-// fault draws a kind first, and then whom it is done to, so that there are as
-// many of each kind; the zero Fault: nothing may be done to anybody.
+// fault draws a kind first and then its member, so that all kinds are equally frequent. It
+// returns the zero Fault if no member can have a fault.
 func (d *dice) fault(random *rand.Rand, members []string) faults.Fault {
 	var kinds []faults.Kind
 	for _, k := range faults.Kinds() {
@@ -198,7 +198,7 @@ func (d *dice) fault(random *rand.Rand, members []string) faults.Fault {
 
 func (d *dice) may(k faults.Kind) bool { return len(d.Kinds) == 0 || slices.Contains(d.Kinds, k) }
 
-// victims are those that a fault of that kind may be done to.
+// victims returns the members that can have a fault of that kind.
 func (d *dice) victims(k faults.Kind, members []string) []string {
 	return slices.DeleteFunc(slices.Clone(members), func(m string) bool {
 		meant := len(d.Members) == 0 || slices.ContainsFunc(d.Members, func(glob string) bool {
@@ -208,7 +208,7 @@ func (d *dice) victims(k faults.Kind, members []string) []string {
 	})
 }
 
-// within draws a time.
+// within returns a random duration.
 func within(random *rand.Rand, least, most time.Duration) time.Duration {
 	if most <= least {
 		return least
@@ -216,7 +216,7 @@ func within(random *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(random.Int64N(int64(most-least)))
 }
 
-// KindOf is what a member is, without its number.
+// KindOf returns the kind of a member: its name without the number.
 func KindOf(member string) string {
 	kind, _, _ := strings.Cut(member, "-")
 	return kind

@@ -43,13 +43,14 @@ type step struct {
 	lacking bool
 }
 
-// A change is a configuration that was applied.
+// A change is a configuration that an operator applied.
 type change struct {
 	asked, active time.Time
 	version       uint64 // 0: it never became active
 }
 
-// steps are the faults of a part. A fault without a member happens to the leader of the queue.
+// steps returns the faults of a part. A fault without a member affects the leader of the
+// queue.
 func (r *cluster) steps(p scenario.Part) (all []faults.Fault) {
 	for _, k := range p.Faults {
 		f := faults.Fault{Kind: k, For: cmp.Or(p.Away, r.scenario.Cluster.Away)}
@@ -68,7 +69,7 @@ func (r *cluster) steps(p scenario.Part) (all []faults.Fault) {
 	return all
 }
 
-// takes is how long a fault may take until its broker is there again.
+// takes returns how long a fault may take until its broker is up again.
 func takes(f faults.Fault) time.Duration {
 	if f.Kind == faults.Kill || f.Kind == faults.Restart {
 		return f.For.Std() + up
@@ -76,7 +77,7 @@ func takes(f faults.Fault) time.Duration {
 	return f.For.Std()
 }
 
-// duration is that of a load for some faults.
+// duration returns the duration of a load for the given faults.
 func duration(all []faults.Fault) time.Duration {
 	d := pause + tail
 	for _, f := range all {

@@ -21,7 +21,8 @@ const (
 	// led a stream while it was cut off has entries of its own, and takes them back one by one,
 	// 2 s each, until its leader makes a snapshot, every 2 minutes.
 	settleIn = 5 * time.Minute
-	// lookAgain is how often that is looked at, and lookIn how long one look may take.
+	// lookAgain is the interval between checks of that, and lookIn limits the time of one
+	// check.
 	lookAgain = 250 * time.Millisecond
 	lookIn    = 2 * time.Second
 )
@@ -92,8 +93,8 @@ func (r *cluster) unsettled(ctx context.Context) error {
 	return nil
 }
 
-// lacking returns why a stream is incomplete, if it needs so many copies besides that of its
-// leader; empty: it is complete.
+// lacking returns why a stream is incomplete if it needs the given number of copies besides
+// its leader's; empty: it is complete.
 func lacking(info *jetstream.StreamInfo, copies int) string {
 	if info.Cluster.Leader == "" {
 		return "has no leader"
@@ -130,7 +131,7 @@ func (r *cluster) streams(ctx context.Context, look func(*jetstream.StreamInfo))
 	return all.Err()
 }
 
-// number is the number in a broker's name.
+// number returns the number in a broker's name.
 func number(broker string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(broker, field.Broker+"-"))
 	if err != nil {

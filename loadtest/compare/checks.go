@@ -8,14 +8,14 @@ import (
 
 // A Side is one check in the runs of a side.
 type Side struct {
-	// Runs have the check, Broken of them did not keep it: what one of them was wrong
-	// about, or did not test at all, the others do not make good.
+	// Runs is the number of runs with the check, and Broken the number of those that failed
+	// it or did not test it. Other runs do not make up for a broken one.
 	Runs, Broken int
-	// Seen and Wrong are what all of them saw together.
+	// Seen and Wrong are the sums over all of them.
 	Seen, Wrong int64
 }
 
-// in is the check of that name in some runs.
+// in returns the check of that name in some runs.
 func in(runs []*result.Document, name string) (s Side) {
 	for _, run := range runs {
 		for _, c := range run.Checks {
@@ -31,7 +31,7 @@ func in(runs []*result.Document, name string) (s Side) {
 	return s
 }
 
-// tested reports whether the side says anything of the promise.
+// tested reports whether the side tested the promise.
 func (s Side) tested() bool { return s.Runs > 0 && (s.Seen > 0 || s.Broken > 0) }
 
 // A Held is one check of both sides.
@@ -60,8 +60,8 @@ func held(olds, news []*result.Document) (all []Held) {
 	return all
 }
 
-// verdict judges what became of a promise. One that is broken now, and of which nothing
-// shows that it was before, is worse.
+// verdict compares a promise between the sides. It is worse if it is broken now, and no run
+// shows that it was broken before.
 func (h Held) verdict() Verdict {
 	before, now := h.Old, h.New
 	switch {
@@ -74,7 +74,7 @@ func (h Held) verdict() Verdict {
 	case now.Broken == 0:
 		return Better
 	}
-	// Both are broken: how often, of those times that it was at stake.
+	// Both are broken: compare the broken part of the tests.
 	switch cmp.Compare(now.Wrong*max(before.Seen, 1), before.Wrong*max(now.Seen, 1)) {
 	case 1:
 		return Worse

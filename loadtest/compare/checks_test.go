@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// runs are as many as there are checks; nil is a run that does not have it.
+// runs returns one run for each check. For nil, the run does not have the check.
 func runs(checks ...*result.Check) (all []*result.Document) {
 	for _, c := range checks {
 		d := &result.Document{Scenario: "fleet"}

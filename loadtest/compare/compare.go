@@ -37,12 +37,12 @@ type Change struct {
 	Verdict Verdict
 }
 
-// A Comparison is that of some runs with earlier ones.
+// A Comparison compares runs with earlier ones.
 type Comparison struct {
 	// Old and New are the runs, at least one each.
 	Old, New []*result.Document
 	Changes  []Change
-	// Checks are those of either side.
+	// Checks are the checks of either side.
 	Checks []Held
 	// OnlyOld and OnlyNew are the names of figures that some runs of the other side lack.
 	OnlyOld, OnlyNew []string

@@ -14,10 +14,10 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// one is a side of a comparison that is one run.
+// one returns the side of a comparison with one run.
 func one(run *result.Document) []*result.Document { return []*result.Document{run} }
 
-// documents are runs with some figures, of whatever values.
+// documents generates runs with random figures.
 func documents() *rapid.Generator[*result.Document] {
 	return rapid.Custom(func(t *rapid.T) *result.Document {
 		d := &result.Document{Scenario: "bench"}
@@ -109,7 +109,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestAReaderSeesWhatMatters looks for it in the printed comparison.
+// TestAReaderSeesWhatMatters checks the printed comparison.
 func TestAReaderSeesWhatMatters(t *testing.T) {
 	four := func(v float64) []float64 { return []float64{v, v, v, v} }
 	old := &result.Document{

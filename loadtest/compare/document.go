@@ -41,7 +41,7 @@ func (c *Comparison) title() string {
 	return title
 }
 
-// samples says what the samples of a figure are.
+// samples describes the samples of a figure.
 func (c *Comparison) samples() string {
 	if c.byRun() {
 		return fmt.Sprintf("%d old and %d new runs. Each run is a sample, so the test covers the spread between runs.", len(c.Old), len(c.New))
@@ -71,7 +71,7 @@ func (c *Comparison) figures() result.Table {
 	return t
 }
 
-// inOrder sorts by verdict: those first that a reader must see.
+// inOrder sorts by verdict, the most important ones first.
 func inOrder[T any](all []T, verdict func(T) Verdict) []T {
 	rank := func(v Verdict) int { return slices.Index([]Verdict{Worse, Untested, Better, Changed, Same}, v) }
 	return slices.SortedStableFunc(slices.Values(all), func(a, b T) int { return cmp.Compare(rank(verdict(a)), rank(verdict(b))) })

@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// marker is the variable that says which network a process was started from to be alone.
+	// marker is the environment variable with the network of the process that called
+	// [Alone].
 	marker = "LOADTEST_NOT_IN"
-	// mine is the network that a process is in.
+	// mine is the path of this process's network namespace.
 	mine = "/proc/self/ns/net"
 )
 
-// IsAlone reports whether this process is in a network of its own, that of [Alone].
+// IsAlone reports whether [Alone] started this process in its own network.
 func IsAlone() bool {
 	at, err := os.Readlink(mine)
 	left := os.Getenv(marker)
 	return err == nil && left != "" && at != left
 }
 
-// Alone runs this program with other arguments in a network of its own, and returns
-// its exit code. When ctx ends, it is asked to end.
+// Alone runs this program with other arguments in a new network, and returns its exit code.
+// When ctx ends, it sends SIGTERM to that process.
 func Alone(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -38,7 +39,7 @@ func Alone(ctx context.Context, args []string, stdout, stderr io.Writer) (int, e
 	if err != nil {
 		return 0, fmt.Errorf("finding this process's network: %w", err)
 	}
-	// The child is told of the end of the thread that started it.
+	// The child gets SIGTERM when the thread that started it ends.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	c := exec.CommandContext(ctx, program, args...)
@@ -55,7 +56,8 @@ func Alone(ctx context.Context, args []string, stdout, stderr io.Writer) (int, e
 	return 0, nil
 }
 
-// apart starts a process in a network of its own; whoever is not root is so there.
+// apart returns the attributes that start a process in a new network. A user other than
+// root also needs a user namespace, in which it is root.
 func apart() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: syscall.SIGTERM}
 	if os.Geteuid() != 0 {

@@ -11,68 +11,69 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Kind is one way in which things go wrong.
+// A Kind is a kind of fault.
 type Kind string
 
 // The kinds of faults.
 const (
 	// Kill is kill -9 of the whole process group; a new process takes its place.
 	Kill Kind = "kill"
-	// Stop is SIGSTOP: the process is there and does nothing, until it goes on.
+	// Stop is SIGSTOP: the process exists but does not run until it gets SIGCONT.
 	Stop Kind = "stop"
 	// Delay makes the member's network slower, both ways.
 	Delay Kind = "delay"
-	// Slow bounds the bandwidth of the member's network, both ways.
+	// Slow limits the bandwidth of the member's network, both ways.
 	Slow Kind = "slow"
-	// Cut lets nothing through the member's network; its connections stay open.
+	// Cut blocks the member's network; its connections stay open.
 	Cut Kind = "cut"
 	// Reset closes all connections of the member at once.
 	Reset Kind = "reset"
 	// Restart ends the process in order, and starts the next one.
 	Restart Kind = "restart"
-	// Part has nothing get through between the member and its peers, the other brokers
-	// of a cluster; whoever else talks with it does not notice.
+	// Part blocks all traffic between the member and its peers, the other brokers of a
+	// cluster. Other connections of the member are not affected.
 	Part Kind = "part"
-	// Mute has nothing get through to the peers that the member says, and Deafen nothing
-	// to it that they say.
+	// Mute blocks traffic from the member to its peers, and Deafen traffic from the peers
+	// to the member.
 	Mute   Kind = "mute"
 	Deafen Kind = "deafen"
 )
 
-// Kinds are the kinds of faults that can be done to any member.
+// Kinds returns the kinds of faults that any member can have.
 func Kinds() []Kind { return []Kind{Kill, Stop, Delay, Slow, Cut, Reset} }
 
-// All are these, Restart, and those that can be done to a broker of a cluster.
+// All returns Kinds, Restart, and the kinds that only a broker of a cluster can have.
 func All() []Kind { return append(Kinds(), Restart, Part, Mute, Deafen) }
 
-// OnWire reports whether the fault is one of the network between peers, so that it
-// needs a [Host].
+// OnWire reports whether the fault affects the network between peers, which requires a
+// [Host].
 func (k Kind) OnWire() bool { return k == Part || k == Mute || k == Deafen }
 
-// OnLink reports whether the fault is one of the network, so that it needs a [Link].
+// OnLink reports whether the fault affects the member's network, which requires a [Link].
 func (k Kind) OnLink() bool { return k == Delay || k == Slow || k == Cut || k == Reset }
 
-// lasts reports whether the fault takes a time that somebody has to say.
+// lasts reports whether the fault needs a duration.
 func (k Kind) lasts() bool { return k != Kill && k != Restart && k != Reset }
 
-// A Fault is something that is done to members of a field.
+// A Fault is a fault at members of a field.
 type Fault struct {
-	// Kind is what is done.
+	// Kind is the kind of the fault.
 	Kind Kind `json:"kind"`
-	// Member is a member's name or a glob: one of those that match is drawn anew
-	// each time. All: it is done to all of them at once.
+	// Member is a member's name or a glob. Each time, the schedule draws one of the members
+	// that match. All: the fault affects all of them at once.
 	Member string `json:"member"`
 	All    bool   `json:"all,omitzero"`
-	// At is when it is done, from the beginning of the load; with Every again so often.
+	// At is when the fault begins, from the beginning of the load. Every is the interval at
+	// which it is repeated.
 	At    schema.Duration `json:"at,omitzero"`
 	Every schema.Duration `json:"every,omitzero"`
-	// For is how long it lasts. A killed process stays away so long; 0: a short
-	// while, drawn at random.
+	// For is how long the fault lasts. A killed process is restarted after that time; 0: a
+	// short time, drawn at random.
 	For schema.Duration `json:"for,omitzero"`
-	// Latency is what a delay adds to each way, and Jitter up to how much more.
+	// Latency is the delay of each way. Jitter is the highest random addition to it.
 	Latency schema.Duration `json:"latency,omitzero"`
 	Jitter  schema.Duration `json:"jitter,omitzero"`
-	// Rate is what a slow network carries, in bytes per second and direction.
+	// Rate is the bandwidth of a slow network, in bytes per second and direction.
 	Rate int64 `json:"rate,omitzero"`
 }
 
@@ -89,8 +90,8 @@ func (f Fault) String() string {
 	}
 }
 
-// Check says in sentences what is wrong with the fault, where the field has
-// these members. Members that are nil are not known yet.
+// Check returns sentences about what is wrong with the fault in a field with these members.
+// If members is nil, they are not known yet.
 func (f Fault) Check(members []string) []string {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -141,14 +142,14 @@ func (f Fault) checkNetwork() (wrong []string) {
 	return wrong
 }
 
-// Conditions are what the fault makes of a link.
+// Conditions returns the conditions of a link during the fault.
 func (f Fault) Conditions() Conditions {
 	return Conditions{
 		Latency: f.Latency.Std(), Jitter: f.Jitter.Std(), Rate: f.Rate, Cut: f.Kind == Cut,
 	}
 }
 
-// Matching are the members that a name or glob means.
+// Matching returns the members that match a name or a glob.
 func Matching(glob string, members []string) []string {
 	var all []string
 	for _, m := range members {
@@ -159,8 +160,8 @@ func Matching(glob string, members []string) []string {
 	return all
 }
 
-// Pick are the members that the fault is done to this time: one of those that
-// it means, or all of them.
+// Pick returns the members that the fault affects this time: one of those that match, or
+// all of them.
 func (f Fault) Pick(members []string, random *rand.Rand) []string {
 	all := Matching(f.Member, members)
 	if f.All || len(all) < 2 {
@@ -169,7 +170,7 @@ func (f Fault) Pick(members []string, random *rand.Rand) []string {
 	return []string{all[random.IntN(len(all))]}
 }
 
-// away is how long a killed process stays away.
+// away returns how long a killed process stays down.
 func (f Fault) away() time.Duration {
 	if f.For > 0 {
 		return f.For.Std()
@@ -177,5 +178,5 @@ func (f Fault) away() time.Duration {
 	return rand.N(awayMost)
 }
 
-// awayMost is how long a killed process stays away at most, if nobody says.
+// awayMost is the default limit for how long a killed process stays down.
 const awayMost = time.Second

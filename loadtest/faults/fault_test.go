@@ -48,7 +48,7 @@ func TestWhatIsWrongWithAFault(t *testing.T) {
 	}
 }
 
-// containsAll looks for each line of want.
+// containsAll reports whether s contains each line of want.
 func containsAll(s, want string) bool {
 	for line := range strings.SplitSeq(want, "\n") {
 		if !strings.Contains(s, line) {

@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// bridge is what joins the networks, in the one that the program is alone in.
+	// bridge is the bridge between the networks. It is in the network of [Alone].
 	bridge = "lan"
 	// card is the network card of each host.
 	card = "eth0"
-	// here is the address of whoever is no host, on the bridge.
+	// here is the address of this process, which is not on a host, on the bridge.
 	here = "127.1.0.254"
-	// nobody is a hardware address that no card has.
+	// nobody is a hardware address that no card has. Traffic to it is lost.
 	nobody = "02:00:00:00:00:fe"
 )
 
-// A Host has a network of its own, as a machine has. Processes that start on it, and sockets
-// that it opens, are in that network. It ends with the last process in it.
+// A Host has its own network, like a machine. Processes that start on it, and sockets that
+// it opens, are in that network. It ends with the last process in it.
 type Host struct {
 	addr  string
 	ns    *os.File
 	peers []*Host // and itself
 }
 
-// OpenHosts opens hosts that a bridge connects. The program must be in a network of its own: see
+// OpenHosts opens hosts that a bridge connects. The program must be in its own network: see
 // [Alone].
 func OpenHosts(n int) ([]*Host, error) {
 	if !IsAlone() {
@@ -51,7 +51,7 @@ func OpenHosts(n int) ([]*Host, error) {
 	return all, nil
 }
 
-// newHost makes a network with a cable to the bridge.
+// newHost creates a network with a link to the bridge.
 func newHost(n int) (*Host, error) {
 	h := &Host{addr: fmt.Sprintf("127.1.0.%d", n)}
 	if err := onThread(func() (err error) {
@@ -89,7 +89,8 @@ func (h *Host) In(do func() error) error {
 	})
 }
 
-// Part drops what the host sends to the other hosts, and what they send to it, until [Host.Join].
+// Part drops the packets between the host and the other hosts until [Host.Join]. sends
+// selects those from the host, and receives those to it.
 func (h *Host) Part(sends, receives bool) error {
 	return h.each(func(other *Host) (err error) {
 		if sends {
@@ -102,7 +103,7 @@ func (h *Host) Part(sends, receives bool) error {
 	})
 }
 
-// Join ends what Part began.
+// Join undoes Part.
 func (h *Host) Join() error {
 	return h.each(func(other *Host) error { return errors.Join(h.reach(other), other.reach(h)) })
 }
@@ -117,7 +118,7 @@ func (h *Host) each(do func(other *Host) error) error {
 	return errors.Join(errs...)
 }
 
-// lose drops what the host sends to another one, and reach ends that.
+// lose drops the packets from the host to another one. reach undoes that.
 func (h *Host) lose(to *Host) error {
 	return h.In(func() error {
 		return ip("neigh replace " + to.addr + " lladdr " + nobody + " dev " + card + " nud permanent")
@@ -128,8 +129,8 @@ func (h *Host) reach(to *Host) error {
 	return h.In(func() error { return ip("neigh flush to " + to.addr + " dev " + card + " nud permanent") })
 }
 
-// onThread does something on a thread that ends with it: its network is nobody
-// else's.
+// onThread calls do on a thread that then ends: a change of the thread's network affects no
+// other goroutine.
 func onThread(do func() error) error {
 	done := make(chan error)
 	go func() {
@@ -139,18 +140,18 @@ func onThread(do func() error) error {
 	return <-done
 }
 
-// loopback brings the interface up with one address alone: the others of its kind
-// are the hosts'.
+// loopback brings the interface up with one address only: the other addresses of
+// 127.0.0.0/8 belong to the hosts.
 func loopback() error {
 	return errors.Join(ip("link set lo up"), ip("addr replace 127.0.0.1/32 dev lo"), ip("addr del 127.0.0.1/8 dev lo"))
 }
 
-// local has an interface carry addresses of 127.0.0.0/8.
+// local lets an interface use addresses of 127.0.0.0/8.
 func local(device string) error {
 	return os.WriteFile("/proc/sys/net/ipv4/conf/"+device+"/route_localnet", []byte("1"), 0)
 }
 
-// ip runs the command of that name, in the network of this thread.
+// ip runs the command ip in the network of this thread.
 func ip(words string) error {
 	if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("ip %s: %w: %s", words, err, strings.TrimSpace(string(out)))
@@ -158,7 +159,7 @@ func ip(words string) error {
 	return nil
 }
 
-// HostsMissing returns what the machine lacks for hosts of their own; nil: nothing.
+// HostsMissing returns what the machine lacks for hosts; nil: it lacks nothing.
 func HostsMissing() error {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return fmt.Errorf("the command ip is missing: %w; install iproute2", err)

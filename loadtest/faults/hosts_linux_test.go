@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// alone reports whether the test is in a network of its own. If not, it runs the test there.
+// alone reports whether the test is in its own network. If not, it runs the test there.
 func alone(t *testing.T) bool {
 	t.Helper()
 	if IsAlone() {
@@ -23,7 +23,8 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// said dials from one host, or nobody's, to another and tells what comes back.
+// said dials from a host, or from outside all hosts if from is nil, and returns the text
+// that it receives.
 func said(from *Host, to net.Addr, timeout time.Duration) (text string, err error) {
 	dial := func() error {
 		c, err := net.DialTimeout("tcp", to.String(), timeout)
@@ -43,7 +44,7 @@ func said(from *Host, to net.Addr, timeout time.Duration) (text string, err erro
 	return text, err
 }
 
-// greeter listens on a host and greets whoever comes.
+// greeter listens on a host and greets each client.
 func greeter(t *testing.T, on *Host) net.Addr {
 	t.Helper()
 	var l net.Listener

@@ -13,26 +13,26 @@ var errLinux = errors.New("network namespaces need Linux")
 // A Host needs Linux.
 type Host struct{}
 
-// OpenHosts returns that hosts need Linux.
+// OpenHosts returns an error: hosts need Linux.
 func OpenHosts(int) ([]*Host, error) { return nil, errLinux }
 
-// HostsMissing returns that hosts need Linux.
+// HostsMissing returns an error: hosts need Linux.
 func HostsMissing() error { return errLinux }
 
-// Addr is empty.
+// Addr returns "".
 func (*Host) Addr() string { return "" }
 
-// In returns that hosts need Linux.
+// In returns an error: hosts need Linux.
 func (*Host) In(func() error) error { return errLinux }
 
-// Part returns that hosts need Linux.
+// Part returns an error: hosts need Linux.
 func (*Host) Part(bool, bool) error { return errLinux }
 
-// Join returns that hosts need Linux.
+// Join returns an error: hosts need Linux.
 func (*Host) Join() error { return errLinux }
 
-// IsAlone is false.
+// IsAlone returns false.
 func IsAlone() bool { return false }
 
-// Alone returns that it needs Linux.
+// Alone returns an error: it needs Linux.
 func Alone(context.Context, []string, io.Writer, io.Writer) (int, error) { return 0, errLinux }

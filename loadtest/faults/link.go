@@ -10,16 +10,13 @@ import (
 	"time"
 )
 
-// Conditions are what a link does to what it carries. The zero Conditions do
-// nothing.
+// Conditions describe a link. The zero Conditions do not affect the traffic.
 type Conditions struct {
-	// Latency is added to each way, and up to Jitter more: what was written in one
-	// order arrives in it.
+	// Latency is added to each way, and up to Jitter more. Data stays in order.
 	Latency, Jitter time.Duration
-	// Rate bounds the bytes per second of each way; 0: nothing does.
+	// Rate limits the bytes per second of each way; 0: no limit.
 	Rate int64
-	// Cut lets nothing through. What was written waits, as it does for a network
-	// that comes back; connections that are made wait to be carried on.
+	// Cut blocks all traffic. Data and new connections wait until the network comes back.
 	Cut bool
 }
 
@@ -36,11 +33,11 @@ type Link struct {
 	now     Conditions
 	changed chan struct{} // closed at the next change
 	pairs   map[*pair]bool
-	free    [2]time.Time // by direction: when a bounded network has carried all that it was given
+	free    [2]time.Time // by direction: when a network with a rate has carried all of its data
 }
 
-// NewLink listens on a free port of the loopback interface and carries what
-// comes there to target.
+// NewLink listens on a free port of the loopback interface and forwards connections to
+// target.
 func NewLink(target string) (*Link, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,10 +56,10 @@ func newLink(l net.Listener, dial func(ctx context.Context) (net.Conn, error)) *
 	return k
 }
 
-// Addr is where clients connect to.
+// Addr returns the address for clients.
 func (k *Link) Addr() string { return k.listener.Addr().String() }
 
-// Set changes what the link does, also to what is on its way.
+// Set changes the conditions of the link, also for data in transit.
 func (k *Link) Set(c Conditions) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,15 +68,15 @@ func (k *Link) Set(c Conditions) {
 	k.changed = make(chan struct{})
 }
 
-// conditions are those of now, and what is closed when they change.
+// conditions returns the current conditions, and a channel that is closed when they change.
 func (k *Link) conditions() (Conditions, <-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.now, k.changed
 }
 
-// Reset closes all connections at once, as a machine does that has forgotten
-// them. New ones can be made.
+// Reset closes all connections at once, as a machine does that has restarted. New
+// connections are possible.
 func (k *Link) Reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -110,7 +107,7 @@ func (k *Link) accept() {
 	}
 }
 
-// carry carries one connection until both ways have ended.
+// carry forwards one connection until both ways have ended.
 func (k *Link) carry(client net.Conn) {
 	p := &pair{client: client}
 	if !k.add(p) {
@@ -122,7 +119,7 @@ func (k *Link) carry(client net.Conn) {
 	}
 	server, err := k.dial(k.end)
 	if err != nil || !p.to(server) {
-		p.reset() // nobody is there: the client hears of it as if it had asked itself
+		p.reset() // the server is not reachable: the client gets a reset, as from a direct connection
 		return
 	}
 	var both sync.WaitGroup
@@ -149,9 +146,9 @@ func (k *Link) remove(p *pair) {
 	p.close()
 }
 
-// pass waits until something may go on: when it is due, which the conditions
-// decide and may change meanwhile, and not while the link is cut. It returns
-// false if the link was closed.
+// pass waits until data may pass: when it is due and the link is not cut. The conditions
+// decide when it is due, and they may change during the wait. It returns false if the link
+// was closed.
 func (k *Link) pass(due func(Conditions) time.Time) bool {
 	for k.end.Err() == nil {
 		c, changed := k.conditions()
@@ -170,7 +167,7 @@ func (k *Link) pass(due func(Conditions) time.Time) bool {
 // forever is longer than any link lives.
 const forever = time.Duration(1<<63 - 1)
 
-// pause waits until something may have changed.
+// pause waits until the conditions may have changed.
 func (k *Link) pause(d time.Duration, changed <-chan struct{}) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -181,10 +178,10 @@ func (k *Link) pause(d time.Duration, changed <-chan struct{}) {
 	}
 }
 
-// atOnce is when something is due that only a cut holds back.
+// atOnce is the due time of data that only a cut delays.
 func atOnce(Conditions) time.Time { return time.Time{} }
 
-// carried is when a bounded network has carried so many bytes that it is given now.
+// carried returns when a network with a rate has carried the given bytes.
 func (k *Link) carried(d direction, bytes int) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -199,7 +196,7 @@ func (k *Link) carried(d direction, bytes int) time.Time {
 	return k.free[d]
 }
 
-// jittered is the extra time that something takes on its way.
+// jittered returns a random extra delay.
 func (c Conditions) jittered() time.Duration {
 	if c.Jitter <= 0 {
 		return c.Latency

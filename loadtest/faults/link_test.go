@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/bustest/ports"
 )
 
-// pipes is a listener whose connections are made by dial, without a system.
+// pipes is a listener in memory. dial creates its connections.
 type pipes struct {
 	made chan net.Conn
 	end  chan struct{}
@@ -32,7 +32,7 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.end); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// dial is a new connection to the listener, as a net.Dialer makes it.
+// dial returns a new connection to the listener, as a net.Dialer does.
 func (p *pipes) dial(context.Context) (net.Conn, error) {
 	mine, its := net.Pipe()
 	p.made <- its
@@ -41,7 +41,7 @@ func (p *pipes) dial(context.Context) (net.Conn, error) {
 
 func newPipes() *pipes { return &pipes{made: make(chan net.Conn, 8), end: make(chan struct{})} }
 
-// linked is a link with the two ends of one connection through it.
+// linked returns a link and the two ends of a connection through it.
 func linked(t *testing.T) (k *Link, client, server net.Conn) {
 	clients, servers := newPipes(), newPipes()
 	k = newLink(clients, servers.dial)
@@ -73,7 +73,7 @@ func send(c net.Conn, pieces ...string) {
 	}()
 }
 
-// receive reads so many bytes, and says how long that took.
+// receive reads n bytes, and returns how long that took.
 func receive(t *testing.T, c net.Conn, n int) (string, time.Duration) {
 	t.Helper()
 	began := time.Now()
@@ -104,7 +104,7 @@ func TestALatencyIsAddedToEachWay(t *testing.T) {
 		k, client, server := linked(t)
 		defer closed(t, k)
 		k.Set(Conditions{Latency: time.Second, Jitter: time.Second / 2})
-		send(client, "a", "b", "c", "d") // all under way at the same time, in their order
+		send(client, "a", "b", "c", "d") // all in transit at the same time, in their order
 		got, took := receive(t, server, 4)
 		if got != "abcd" || took < time.Second || took >= time.Second*3/2 {
 			t.Errorf("%q arrived after %v", got, took)
@@ -202,7 +202,8 @@ func TestALinkHoldsNoMoreThanANetwork(t *testing.T) {
 	})
 }
 
-// echo is a server on a real socket that sends back what it gets.
+// echo starts a server on a real socket that sends back what it reads, and returns its
+// address.
 func echo(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -224,7 +225,7 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// through is a connection through a link to target.
+// through returns a link to target and a connection through it.
 func through(t *testing.T, target string) (*Link, *net.TCPConn) {
 	k, err := NewLink(target)
 	if err != nil {
@@ -250,7 +251,7 @@ func TestALinkCarriesEveryByteOfRealSockets(t *testing.T) {
 		_, _ = c.Write(body[1<<20 : 2<<20])
 		k.Set(Conditions{})
 		_, _ = c.Write(body[2<<20:])
-		_ = c.CloseWrite() // the end of one way arrives, too, and ends the other
+		_ = c.CloseWrite() // the end of one way arrives too, and ends the other way
 	}()
 	got, err := io.ReadAll(c)
 	if err != nil || !bytes.Equal(got, body) {
@@ -288,7 +289,7 @@ func TestAServerThatIsGoneIsGoneThroughALinkToo(t *testing.T) {
 	defer closed(t, k)
 	c, err := net.Dial("tcp", k.Addr())
 	if err != nil {
-		return // it was closed so early that it never was open for the client
+		return // it was closed before the client saw it as open
 	}
 	defer c.Close()
 	if _, err := c.Read(make([]byte, 1)); err == nil {

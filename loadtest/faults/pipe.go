@@ -18,14 +18,14 @@ const (
 )
 
 const (
-	// pieceSize is how much is read at most before it goes on.
+	// pieceSize is the size limit of one read, in bytes.
 	pieceSize = 16 << 10
-	// onTheWay is how many pieces may be on their way in one direction of one
-	// connection; who writes more waits, as for any network.
+	// onTheWay limits the pieces in transit in one direction of one connection. A client
+	// that writes more waits, as in any network.
 	onTheWay = 64
 )
 
-// pair is the two ends of a connection that is carried.
+// pair has the two ends of a forwarded connection.
 type pair struct {
 	client net.Conn
 
@@ -34,23 +34,24 @@ type pair struct {
 	gone   bool
 }
 
-// to sets the server's end; a pair that was closed meanwhile takes none.
+// to sets the server's end. If the pair was closed in the meantime, it closes the server's
+// end and returns false.
 func (p *pair) to(server net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone {
-		_ = server.Close() // nobody has written to it
+		_ = server.Close() // nothing was written to it
 		return false
 	}
 	p.server = server
 	return true
 }
 
-// reset closes both ends without a word.
+// reset closes both ends with a TCP reset.
 func (p *pair) reset() {
 	p.end(func(c net.Conn) {
 		if t, ok := c.(*net.TCPConn); ok {
-			_ = t.SetLinger(0) // a connection that has ended already is as good
+			_ = t.SetLinger(0) // a connection that has already ended needs no reset
 		}
 	})
 }
@@ -76,18 +77,17 @@ type pipe struct {
 	way  direction
 	from net.Conn
 	to   net.Conn
-	// queue is what is on its way while the link is slow; waiting counts it. As
-	// long as it is empty, who reads writes as well: an untouched link costs one
-	// wake-up.
+	// queue has the pieces in transit while the link is slow; waiting counts them. While it
+	// is empty, the reader also writes: an unaffected link costs one wake-up.
 	queue   chan piece
 	waiting atomic.Int64
 }
 
-// piece is something that is on its way.
+// piece is data in transit.
 type piece struct {
 	body []byte
 	read time.Time
-	// extra is what it takes longer while the link has a latency.
+	// extra is the random delay of the piece while the link has a latency.
 	extra time.Duration
 }
 
@@ -95,8 +95,8 @@ func newPipe(k *Link, way direction, from, to net.Conn) *pipe {
 	return &pipe{link: k, way: way, from: from, to: to, queue: make(chan piece, onTheWay)}
 }
 
-// run carries until one end has closed or nothing can be carried any more, which
-// ends both directions.
+// run forwards data until one end is closed or an error occurs. An error ends both
+// directions.
 func (p *pipe) run(both *pair) {
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -115,12 +115,12 @@ func (p *pipe) run(both *pair) {
 		return
 	}
 	if c, half := p.to.(interface{ CloseWrite() error }); half && c.CloseWrite() == nil {
-		return // the other direction goes on
+		return // the other direction continues
 	}
 	both.close()
 }
 
-// read takes what comes until the end of it; false: the end is not a good one.
+// read forwards data until its end. It returns false after an error.
 func (p *pipe) read() bool {
 	buffer := make([]byte, pieceSize)
 	for {
@@ -134,7 +134,7 @@ func (p *pipe) read() bool {
 	}
 }
 
-// take writes what was read, or puts it on its way.
+// take writes data directly, or queues it.
 func (p *pipe) take(body []byte) bool {
 	c, _ := p.link.conditions()
 	if p.waiting.Load() == 0 && c == (Conditions{}) {
@@ -146,7 +146,7 @@ func (p *pipe) take(body []byte) bool {
 	return true
 }
 
-// write waits for a piece's time and hands it on.
+// write waits until a piece is due and writes it.
 func (p *pipe) write(piece piece) bool {
 	arrived := p.link.pass(func(c Conditions) time.Time {
 		if c.Latency == 0 {

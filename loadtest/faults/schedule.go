@@ -15,38 +15,39 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Ground is where faults are done.
+// A Ground has the members that faults affect.
 type Ground interface {
-	// Members are the names of those that faults can be done to.
+	// Members returns the names of the members that faults can affect.
 	Members() []string
-	// Fault does one fault to the members it names and returns when nothing is
-	// left of it. A context that ends undoes it at once, and starts nobody again.
+	// Fault causes one fault at the members that it names and returns when its effects are
+	// undone. When ctx ends, it undoes the fault at once and does not start a process
+	// again.
 	Fault(ctx context.Context, f Fault) error
 }
 
-// A Schedule does faults on time.
+// A Schedule causes faults at their times.
 type Schedule struct {
-	// Faults are what is to be done, each at its own time.
+	// Faults are the faults to cause, each at its own time.
 	Faults []Fault
-	// Seed is what the members of globs are drawn by.
+	// Seed draws the members of globs.
 	Seed uint64
-	// For is how long there are faults: none begins later, and those that last
-	// are cut short; 0: for as long as the context lasts.
+	// For limits the time with faults. No fault begins later, and a longer fault is cut
+	// short; 0: until ctx ends.
 	For time.Duration
-	// Noted hears of each fault when it is over; nil: nobody does. It must not block.
+	// Noted is called after each fault; nil: no callback. It must not block.
 	Noted func(Done)
 }
 
-// Done is a fault that was done to one member.
+// Done is a completed fault at one member.
 type Done struct {
 	Fault Fault `json:"fault"`
-	// From and Until are when it really began, and when nothing was left of it:
-	// a killed process was up again, a stopped one went on.
+	// From and Until are when the fault really began, and when its effects were undone: a
+	// killed process was up again, a stopped one continued.
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 }
 
-// Mark is the fault on a plot's axis of seconds since began.
+// Mark returns the fault as a mark on a plot's axis of seconds since began.
 func (d Done) Mark(began time.Time) result.Mark {
 	kind, _, _ := strings.Cut(d.Fault.Member, "-")
 	return result.Mark{
@@ -55,7 +56,8 @@ func (d Done) Mark(began time.Time) result.Mark {
 	}
 }
 
-// Marks are the faults on a plot's axis of seconds since began, in their order.
+// Marks returns the faults as marks on a plot's axis of seconds since began, in their
+// order.
 func Marks(done []Done, began time.Time) []result.Mark {
 	var marks []result.Mark
 	for _, d := range done {
@@ -64,7 +66,7 @@ func Marks(done []Done, began time.Time) []result.Mark {
 	return marks
 }
 
-// run is a schedule under way.
+// run is a schedule in progress.
 type run struct {
 	*Schedule
 	ground Ground
@@ -77,10 +79,9 @@ type run struct {
 	errs  []error
 }
 
-// Run does the faults to the ground, and returns them in the order in which they
-// were done. When it returns all of them are undone: every process runs, unless
-// ctx ended first, and no network is touched any more. Faults to one member wait
-// for each other. The first that goes wrong ends the schedule.
+// Run causes the faults at the ground, and returns them in their order. When it returns,
+// all of them are undone: every process runs, unless ctx ended first, and no network is
+// affected. Faults at one member wait for each other. The first error ends the schedule.
 func (s *Schedule) Run(ctx context.Context, ground Ground) ([]Done, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -114,7 +115,7 @@ type moment struct {
 	fault Fault
 }
 
-// moments hands out what is due, in the order of time. It ends with the last
+// moments yields the faults that are due, in the order of time. It ends with the last
 // fault, or with the schedule's time.
 func (s *Schedule) moments() func(yield func(int, moment) bool) {
 	return func(yield func(int, moment) bool) {
@@ -136,12 +137,12 @@ func (s *Schedule) moments() func(yield func(int, moment) bool) {
 	}
 }
 
-// until waits until the fault is due, and reports whether there is a point in it still.
+// until waits until the fault is due, and reports whether the fault should still happen.
 func (r *run) until(ctx context.Context, next moment) bool {
 	return measure.Pause(ctx, time.Until(r.began.Add(next.at))) && ctx.Err() == nil
 }
 
-// fault does a fault to one member when that has its turn.
+// fault causes a fault at one member when it is that fault's turn.
 func (r *run) fault(ctx context.Context, f Fault, cancel context.CancelCauseFunc) {
 	turn := r.turn(f.Member)
 	select {
@@ -174,7 +175,7 @@ func (r *run) fault(ctx context.Context, f Fault, cancel context.CancelCauseFunc
 	}
 }
 
-// turn is what the faults to one member go through one by one.
+// turn returns the lock that puts the faults at one member in sequence.
 func (r *run) turn(member string) chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,15 +16,15 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 )
 
-// ground notes what is done to it, and when.
+// ground records its faults and their times.
 type ground struct {
 	members []string
-	refuses string // the member that nothing can be done to
+	refuses string // the member at which faults fail
 
 	mu    sync.Mutex // guards what follows
 	began time.Time
 	log   []string
-	under map[string]int // how many faults are done to a member at this time
+	under map[string]int // the number of current faults by member
 }
 
 func newGround(members ...string) *ground {

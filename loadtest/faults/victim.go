@@ -12,40 +12,41 @@ import (
 )
 
 const (
-	// startTries is how often a process is started that does not come up, after
-	// a pause each time: a worker needs a broker, which may be dead.
+	// startTries limits how often a start is tried, with a pause between tries: a worker
+	// needs a broker, which may be down.
 	startTries = 40
 	startAgain = 250 * time.Millisecond
 )
 
-// ErrKilled is why a request to a victim got no answer that was killed meanwhile.
+// ErrKilled is returned for a request to a victim that was killed before it answered.
 var ErrKilled = errors.New("it was killed")
 
-// A Spec says what a victim is.
+// A Spec describes a victim.
 type Spec struct {
-	// Name is who it is, in all its lives.
+	// Name is its name, which stays the same after a restart.
 	Name string
-	// Role and Config start it; by names the process that is started.
+	// Role and Config start it; by is the name of the process.
 	Role   string
 	Config func(by string) any
-	// Facts takes what the role tells of itself at each start; nil: nobody asks.
+	// Facts receives the facts that the role reports at each start; nil: the facts are not
+	// requested.
 	Facts any
-	// Spared means that no fault happens to it.
+	// Spared excludes it from faults.
 	Spared bool
-	// Link is the network in front of it; nil: it has none that can be touched.
+	// Link is the network in front of it; nil: its network cannot have faults.
 	Link *Link
-	// Host is where it runs, so that it can be cut off from the other hosts; nil: on this one.
+	// Host is where it runs, which can be cut off from other hosts; nil: on this one.
 	Host *Host
-	// Like is a crew that its processes are started like.
+	// Like is a crew with the settings for its processes.
 	Like *proc.Crew
-	// Lost is told when a process ended by itself; nil: nobody is.
+	// Lost is called when a process ends by itself; nil: no callback.
 	Lost func(error)
-	// Ending is told of each process before it is killed or restarted; nil: nobody is.
+	// Ending is called before each process is killed or restarted; nil: no callback.
 	Ending func(pid int)
 }
 
-// A Victim is one process, and all that follow it in its place. It is safe for
-// many goroutines, of which one starts, kills or stops it at a time.
+// A Victim is a process and its successors. It is safe for concurrent use, but only one
+// goroutine may start, kill or stop it at a time.
 type Victim struct {
 	Spec
 
@@ -54,14 +55,14 @@ type Victim struct {
 	killed  []string
 	child   *proc.Child
 	crew    *proc.Crew
-	ending  bool // whatever ends the process now, it was meant to
+	ending  bool // the end of the process is intended
 	stopped bool
 }
 
-// NewVictim is a victim that is not up yet.
+// NewVictim returns a victim that is not started yet.
 func NewVictim(s Spec) *Victim { return &Victim{Spec: s} }
 
-// By is the name of the process that is up, or was last.
+// By returns the name of the current or the last process.
 func (v *Victim) By() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -70,14 +71,14 @@ func (v *Victim) By() string {
 
 func (v *Victim) by() string { return fmt.Sprintf("%s.%d", v.Name, v.lives) }
 
-// Killed are the names of the processes that were killed.
+// Killed returns the names of the killed processes.
 func (v *Victim) Killed() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return append([]string(nil), v.killed...)
 }
 
-// Pid is the process that is up, or was last; 0: there was none.
+// Pid returns the id of the current or the last process; 0: no process was started.
 func (v *Victim) Pid() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -87,9 +88,9 @@ func (v *Victim) Pid() int {
 	return v.child.Pid()
 }
 
-// Start brings the next process up. It has a crew of its own, as several victims
-// are killed and started at the same time. The first one has one try: nobody
-// that it needs is dead yet.
+// Start starts the next process. Each victim has its own crew, because several are killed
+// and started at the same time. The first start is not retried: the processes that it needs
+// are still up.
 func (v *Victim) Start(ctx context.Context) error {
 	tries := startTries
 	if v.begin() == 1 {
@@ -106,7 +107,7 @@ func (v *Victim) Start(ctx context.Context) error {
 			v.up(crew, child)
 			return nil
 		}
-		// It has never been up, so that its end says nothing.
+		// It was never up, so its end means nothing.
 		_ = crew.Stop()
 		all = errors.Join(all, err)
 		if !measure.Pause(ctx, startAgain) {
@@ -116,7 +117,7 @@ func (v *Victim) Start(ctx context.Context) error {
 	return fmt.Errorf("%s does not start: %w", v.Name, all)
 }
 
-// begin counts a life.
+// begin counts a start.
 func (v *Victim) begin() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -131,7 +132,7 @@ func (v *Victim) up(crew *proc.Crew, child *proc.Child) {
 	go v.watch(child)
 }
 
-// watch tells of a process that ends and was not to.
+// watch calls Lost if a process ends that was not meant to end.
 func (v *Victim) watch(child *proc.Child) {
 	<-child.Ended()
 	v.mu.Lock()
@@ -158,8 +159,8 @@ func (v *Victim) Kill() error {
 	return nil
 }
 
-// Ask asks the process that is up. The error is [ErrKilled] where it was killed
-// before it answered. Requests must come one after the other.
+// Ask sends a request to the current process. It returns [ErrKilled] if the process was
+// killed before it answered. Requests must not overlap.
 func (v *Victim) Ask(ctx context.Context, request, value any) error {
 	v.mu.Lock()
 	child := v.child
@@ -177,7 +178,7 @@ func (v *Victim) Ask(ctx context.Context, request, value any) error {
 	return err
 }
 
-// End ends the process in order, as somebody does who has no use for it any more.
+// End ends the process in order, as an operator would.
 func (v *Victim) End() error {
 	v.mu.Lock()
 	crew := v.crew
@@ -192,7 +193,7 @@ func (v *Victim) End() error {
 	return nil
 }
 
-// signal stops the process, or has it go on.
+// signal stops the process, or lets it continue.
 func (v *Victim) signal(stop bool) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -206,8 +207,8 @@ func (v *Victim) signal(stop bool) error {
 	return v.child.Thaw()
 }
 
-// Suffer does one fault to the victim and returns when nothing is left of it. A
-// context that ends undoes it at once, and starts nobody again.
+// Suffer causes one fault and returns when its effects are undone. When ctx ends, it undoes
+// the fault at once and does not start a process again.
 func (v *Victim) Suffer(ctx context.Context, f Fault) error {
 	if f.Kind.OnLink() {
 		return v.sufferLink(ctx, f)

@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 )
 
-// The test program is its own victim: with a role's name as its argument it
+// TestMain lets the test program be its own victim: with a role's name as its argument it
 // serves that role and ends.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "role" {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startEcho answers who it is, and dies when it is told to.
+// startEcho starts a role that answers with its name, and exits on the request "die".
 func startEcho(_ context.Context, by string) (*proc.Role, error) {
 	return &proc.Role{Do: func(_ context.Context, request []byte) (any, error) {
 		if strings.Contains(string(request), "die") {
@@ -35,7 +35,7 @@ func startEcho(_ context.Context, by string) (*proc.Role, error) {
 	}}, nil
 }
 
-// victim is a process that is up until the test ends.
+// victim starts a process that runs until the test ends.
 func victim(t *testing.T, lost func(error)) *Victim {
 	v := NewVictim(Spec{
 		Name: "ann", Role: "echo", Config: func(by string) any { return by },
@@ -103,7 +103,7 @@ func TestAStoppedProcessAnswersWhenItGoesOn(t *testing.T) {
 	}
 }
 
-// state is what the system says the process does: T is stopped.
+// state returns the state of the process in /proc: T is stopped.
 func state(t *testing.T, v *Victim) byte {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", v.Pid()))

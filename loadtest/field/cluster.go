@@ -19,13 +19,13 @@ const (
 	routePort  = 6222
 )
 
-// peer is where a broker of a cluster listens.
+// peer has the addresses of a broker of a cluster.
 type peer struct {
 	listen, route string
 	host          *faults.Host // nil: this one
 }
 
-// peers are as many as there are brokers.
+// peers returns the addresses of all brokers.
 func (f *Field) peers() (all []peer, err error) {
 	n := max(f.config.Brokers, 1)
 	if f.config.Hosts != nil {
@@ -44,8 +44,8 @@ func (f *Field) peers() (all []peer, err error) {
 	return all, nil
 }
 
-// openCluster starts the brokers, none of which is ready before others are there, and
-// then the workers.
+// openCluster starts the brokers at the same time, because none is ready before others are
+// up, and then the workers.
 func (f *Field) openCluster(ctx context.Context) error {
 	peers, err := f.peers()
 	if err != nil {
@@ -70,7 +70,7 @@ func (f *Field) openCluster(ctx context.Context) error {
 		}
 		v := f.member(Member{Name: name, Role: roles.Broker, Config: func(at At) any {
 			if at.By != first(name) {
-				c.Hooks = "" // whatever is active by then: the file may be older
+				c.Hooks = "" // use the active configuration: the file may be older
 			}
 			return c
 		}}, s)
@@ -82,9 +82,8 @@ func (f *Field) openCluster(ctx context.Context) error {
 	return f.addWorkers(ctx)
 }
 
-// first is the name of a member's first process.
+// first returns the name of a member's first process.
 func first(member string) string { return member + ".1" }
 
-// Peer is where the broker of that number of a cluster listens for clients, counted
-// from 1.
+// Peer returns the client address of broker n of a cluster, counted from 1.
 func (f *Field) Peer(n int) string { return strings.Split(f.url, ",")[n-1] }

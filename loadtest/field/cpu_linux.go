@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpu is the CPU time that a process has taken, by the clock that the system
-// keeps for it: /proc counts in hundredths of a second.
+// cpu returns the CPU time of a process, from the system's clock for it: /proc counts only
+// in hundredths of a second.
 func cpu(pid int) time.Duration {
-	const exact = 2 // of the kinds of clocks that a process has
+	const exact = 2 // CPUCLOCK_SCHED, one of the clocks of a process
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|exact), &t); err != nil {
 		return 0

@@ -4,5 +4,5 @@ package field
 
 import "time"
 
-// cpu is not known of other processes.
+// cpu returns 0: this system does not report the CPU time of other processes.
 func cpu(int) time.Duration { return 0 }

@@ -15,11 +15,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// askIn is how long an external fabric may take to say what it runs.
+// askIn limits how long an external fabric may take to return its configuration.
 const askIn = 10 * time.Second
 
-// openExternal looks whether the fabric runs the scenario's hooks, and adds
-// workers to it. It changes nothing there: whoever runs it decides what it runs.
+// openExternal checks that the fabric runs the scenario's hooks, and adds workers to it. It
+// does not change the fabric's configuration: that belongs to its operator.
 func (f *Field) openExternal(ctx context.Context) error {
 	f.url = f.config.NATS
 	running, version, err := f.running(ctx)
@@ -37,8 +37,8 @@ func (f *Field) openExternal(ctx context.Context) error {
 	return f.addWorkers(ctx)
 }
 
-// plain is the server of a URL that links can lead to; empty: they cannot, as
-// it names several, or who connects must show who it is.
+// plain returns the host and port of a server URL. It returns "" if links cannot lead
+// there: the URL names several servers, or clients must authenticate.
 func plain(server string) string {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "nats" || u.User != nil || u.Port() == "" || strings.Contains(u.Host, ",") {
@@ -47,7 +47,8 @@ func plain(server string) string {
 	return u.Host
 }
 
-// running is the fabric's active configuration, and its version; 0: it has none.
+// running returns the fabric's active configuration and its version; version 0: no
+// configuration.
 func (f *Field) running(ctx context.Context) (c *schema.Config, version uint64, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, askIn, fmt.Errorf("the fabric at %s did not report its configuration within %v", f.url, askIn))
 	defer cancel()
@@ -66,8 +67,8 @@ func (f *Field) running(ctx context.Context) (c *schema.Config, version uint64, 
 	return a.Config, a.Version, nil
 }
 
-// missing are the names of the hooks of a hooks.yaml that a fabric does not run,
-// or runs in another way.
+// missing returns the names of the hooks of a hooks.yaml that the fabric does not run, or
+// runs with other settings.
 func missing(hooks string, running *schema.Config) ([]string, error) {
 	wanted, err := hooksyaml.Read("hooks.yaml", []byte(hooks), hooksyaml.Options{})
 	if err != nil {
@@ -95,8 +96,8 @@ func missing(hooks string, running *schema.Config) ([]string, error) {
 	return lacking, nil
 }
 
-// refuse writes out what the fabric would have to run, and says how, and how to go
-// back to the version that it runs now.
+// refuse writes the configuration that the fabric would need into a file. Its error says
+// how to apply it, and how to go back to the current version.
 func (f *Field) refuse(lacking []string, version uint64) error {
 	const enough = 5
 	file, err := os.CreateTemp("", "loadtest-hooks-*.yaml")

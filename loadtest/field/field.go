@@ -15,84 +15,84 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Kind is a way in which a fabric is put up.
+// A Kind is a kind of fabric.
 type Kind string
 
 // The kinds of fields.
 const (
 	// Embedded is one broker process that runs all hooks itself.
 	Embedded Kind = "embedded"
-	// Local is brokers and workers, each a process.
+	// Local runs brokers and workers, each as a process.
 	Local Kind = "local"
-	// External is a fabric that is there already.
+	// External uses a running fabric.
 	External Kind = "external"
 )
 
-// Config says what field to open.
+// Config configures a field.
 type Config struct {
 	Kind Kind
-	// NATS and Creds are where an external fabric is, and how to be let in.
+	// NATS and Creds are the URL of an external fabric and its credentials.
 	NATS, Creds string
-	// Brokers and Workers are how many there are of each; no brokers are one.
+	// Brokers and Workers are the numbers of processes; no brokers count as one.
 	Brokers, Workers int
-	// Server puts a NATS server beside the brokers that is a process of its own:
-	// killing a broker does not kill it. Else the first broker's embedded one is
-	// everybody's.
+	// Server starts a separate NATS server process, so that killing a broker does not kill
+	// the server. Otherwise all processes use the first broker's embedded server.
 	Server bool
 	// Hooks is the text of the hooks.yaml.
 	Hooks string
-	// Pool is what hookworkers serve; empty: "default".
+	// Pool is the pool of the hookworkers; empty: "default".
 	Pool string
-	// Cluster has each broker have a server in itself, which keep everything together;
-	// Hosts are those that they run on, one for each, so that they can be cut off from each
-	// other; nil: all run on this one.
+	// Cluster makes the brokers a cluster, with a server in each. Hosts are the hosts of
+	// the brokers, one for each, so that faults can cut them off from each other; nil: all
+	// run on this host.
 	Cluster bool
 	Hosts   []*faults.Host
-	// Links puts a network that can fail before the server, one for each worker,
-	// broker without a server of its own and process of the scenario.
+	// Links puts a network that can have faults in front of the server. There is one for
+	// each worker, each broker without its own server and each process of the scenario.
 	Links bool
-	// AgentRate is how many events a second a broker judges for one agent; 0: any number.
+	// AgentRate is how many events a second a broker judges for one agent; 0: no limit.
 	AgentRate float64
 	// Sync is how often the server syncs to disk; 0: at every write.
 	Sync schema.Duration
-	// Whole says what the one process of an embedded fabric is, given what its broker is;
-	// nil: nothing but that.
+	// Whole returns the role and configuration of the one process of an embedded fabric,
+	// given its broker's; nil: the process is only a broker.
 	Whole func(roles.BrokerConfig) (role string, config any)
-	// Worker says what a worker is, given its name and its server's URL; nil: a hookworker.
+	// Worker returns the role and configuration of a worker, given its name and its
+	// server's URL; nil: a hookworker.
 	Worker func(name, url string) (role string, config any)
 }
 
-// A Site is what a field needs of the machine.
+// A Site has the resources of a field.
 type Site struct {
 	// Dir is an empty directory.
 	Dir string
-	// Crew is what the processes are started like. They are not part of it.
+	// Crew has the settings for the processes. The processes do not belong to it.
 	Crew *proc.Crew
 }
 
 // A Member is a process that a scenario adds.
 type Member struct {
-	// Name is unique; its part before the last dash says what it is: "driver-1".
+	// Name is unique. Its part before the last dash is its kind: "driver" in "driver-1".
 	Name string
-	// Role and Config start it. A process that takes the place of a killed one has
-	// another name, At.By.
+	// Role and Config start it. The successor of a killed process has another name, At.By.
 	Role   string
 	Config func(At) any
-	// Facts takes what the role tells of itself; nil: nobody asks.
+	// Facts receives the facts that the role reports at its start; nil: the facts are not
+	// requested.
 	Facts any
-	// Spared means that no fault happens to it.
+	// Spared excludes it from faults.
 	Spared bool
 }
 
-// At is what a process must know at its start.
+// At has the values that a process needs at its start.
 type At struct {
-	// By is this process, a new name after each start.
+	// By is the name of this process, a new one after each start.
 	By string
-	// NATS is its server, behind its own link if it has one.
+	// NATS is the URL of its server, through its own link if it has one.
 	NATS string
 }
 
-// A Field is a fabric that is up.
+// A Field is a running fabric.
 type Field struct {
 	config Config
 	site   Site
@@ -106,13 +106,13 @@ type Field struct {
 	lost    chan error
 }
 
-// address is where the server listens.
+// address is the address of the server.
 type address struct {
-	host string // with its port; empty: the fabric is not ours
+	host string // with its port; empty: an external fabric
 	url  string
 }
 
-// Open puts up the field. It is ready for use, or else nothing is left of it.
+// Open starts the field, and waits until it is ready. After an error no process is left.
 func Open(ctx context.Context, c Config, s Site) (*Field, error) {
 	f := &Field{config: c, site: s, links: map[string]*faults.Link{}, spent: map[string]float64{}, lost: make(chan error, 1)}
 	if err := f.open(ctx); err != nil {
@@ -132,8 +132,8 @@ func (f *Field) open(ctx context.Context) error {
 	}
 }
 
-// URL is the server as the member reaches it, which is behind the member's link
-// if it has one. Whoever is no member reaches the server itself.
+// URL returns the server's URL for a member. It leads through the member's link if the
+// member has one. For other names it returns the server's own URL.
 func (f *Field) URL(member string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,12 +143,12 @@ func (f *Field) URL(member string) string {
 	return f.url
 }
 
-// Creds are the file of the credentials for the field's server; empty: it asks
-// for none.
+// Creds returns the file of the credentials for the field's server; empty: the server needs
+// none.
 func (f *Field) Creds() string { return f.config.Creds }
 
-// Members are the names of all processes that faults can be done to, in the
-// order of their start.
+// Members returns the names of all processes that faults can affect, in the order of their
+// start.
 func (f *Field) Members() []string {
 	var names []string
 	for _, v := range f.victims() {
@@ -177,7 +177,7 @@ func (f *Field) start(ctx context.Context, m Member, link *faults.Link) (*faults
 	return v, v.Start(ctx)
 }
 
-// member adds a member that is not up yet, of which the spec says what is special.
+// member adds a member that is not started yet, with special settings in the spec.
 func (f *Field) member(m Member, s faults.Spec) *faults.Victim {
 	url := f.URL(m.Name)
 	s.Name, s.Role, s.Facts, s.Spared, s.Lost = m.Name, m.Role, m.Facts, m.Spared, f.lose
@@ -190,7 +190,7 @@ func (f *Field) member(m Member, s faults.Spec) *faults.Victim {
 	return v
 }
 
-// link is the network of a member that gets one.
+// link returns the link of a member, or nil if it has none.
 func (f *Field) link(member string) (*faults.Link, error) {
 	if !f.config.Links || f.host == "" {
 		return nil, nil //nolint:nilnil // no link is what a member without one has
@@ -205,7 +205,7 @@ func (f *Field) link(member string) (*faults.Link, error) {
 	return k, nil
 }
 
-// Member is the member of that name; nil: there is none.
+// Member returns the member of that name, or nil if it does not exist.
 func (f *Field) Member(name string) *faults.Victim {
 	all := f.victims()
 	if i := slices.IndexFunc(all, func(v *faults.Victim) bool { return v.Name == name }); i >= 0 {
@@ -214,15 +214,15 @@ func (f *Field) Member(name string) *faults.Victim {
 	return nil
 }
 
-// victims is a copy of the members as they are now.
+// victims returns a copy of the current members.
 func (f *Field) victims() []*faults.Victim {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.members)
 }
 
-// Watch waits until over, and fails with the first process that ended and was
-// not to: what others measure then is nothing worth.
+// Watch waits until over is closed. It returns an error for the first process that ended
+// unexpectedly, because later measurements are then not valid.
 func (f *Field) Watch(ctx context.Context, over <-chan struct{}) error {
 	select {
 	case err := <-f.lost:
@@ -241,8 +241,7 @@ func (f *Field) lose(err error) {
 	}
 }
 
-// Killed are the names of all processes that were killed, by the
-// names with which they were started.
+// Killed returns the names of all killed processes, as they were started.
 func (f *Field) Killed() map[string]bool {
 	killed := map[string]bool{}
 	for _, v := range f.victims() {
@@ -253,8 +252,8 @@ func (f *Field) Killed() map[string]bool {
 	return killed
 }
 
-// Fault does one fault to the members that it means and returns when nothing is
-// left of it. It is what a [faults.Schedule] does on time.
+// Fault causes one fault at the members that match and returns when its effects are undone.
+// A [faults.Schedule] calls it.
 func (f *Field) Fault(ctx context.Context, fault faults.Fault) error {
 	if wrong := f.Check(fault); wrong != nil {
 		return errors.New(strings.Join(wrong, "; "))
@@ -270,7 +269,7 @@ func (f *Field) Fault(ctx context.Context, fault faults.Fault) error {
 	return errors.Join(errs...)
 }
 
-// Check says in sentences why the fault cannot be done here.
+// Check returns sentences about why the fault is not possible here.
 func (f *Field) Check(fault faults.Fault) []string {
 	members := f.Members()
 	wrong := fault.Check(members)
@@ -289,7 +288,7 @@ func (f *Field) Check(fault faults.Fault) []string {
 	return wrong
 }
 
-// Close ends all processes, the last started first, and what carried them.
+// Close ends all processes, the last started first, and then the links.
 func (f *Field) Close() error {
 	var errs []error
 	f.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The test program stands in for the load test: the processes are itself.
+// TestMain lets the test program run as each of the processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "role" {
 		if err := proc.Serve(context.Background(), roles.All()[os.Args[2]], os.Stdin, os.Stdout); err != nil {
@@ -150,7 +150,7 @@ func TestTheProcessesOfAScenarioAreMembersToo(t *testing.T) {
 	sane(t, f)
 }
 
-// sane looks at what the members take, where the system tells it.
+// sane checks the members' usage, on systems that report it.
 func sane(t *testing.T, f *Field) {
 	t.Helper()
 	all := f.Usage()
@@ -213,7 +213,7 @@ func TestAnExternalFabricIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	denied(t, f, "driver", "There") // a worker of ours serves its pool
+	denied(t, f, "driver", "There") // the test's own worker serves its pool
 	err = f.Fault(t.Context(), faults.Fault{Kind: faults.Kill, Member: "broker-1"})
 	if err == nil || !strings.Contains(err.Error(), "does not belong to this run") {
 		t.Errorf("killing a broker of others gave %v", err)

@@ -11,14 +11,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The names of a field's members: numbers follow those of brokers and workers.
+// The names of a field's members. Those of brokers and workers are followed by numbers.
 const (
 	Server = "server"
 	Broker = "broker"
 	Worker = "worker"
 )
 
-// Numbered is the name of the n-th member of a kind, counted from 1.
+// Numbered returns the name of the n-th member of a kind, counted from 1.
 func Numbered(kind string, n int) string { return fmt.Sprintf("%s-%d", kind, n) }
 
 // openLocal starts the server, then the brokers, then the workers.
@@ -57,15 +57,15 @@ func (f *Field) write() error {
 	return nil
 }
 
-// addServer starts the server that is a process of its own.
+// addServer starts the separate server process.
 func (f *Field) addServer(ctx context.Context) error {
 	c := roles.NodeConfig{Name: Server, Dir: filepath.Join(f.site.Dir, "data"), Listen: f.host, Sync: f.config.Sync}
 	_, err := f.start(ctx, Member{Name: Server, Role: roles.Node, Config: func(At) any { return c }}, nil)
 	return err
 }
 
-// addBrokers starts the brokers. The first one has the server in itself if there
-// is none beside it: the way of all others leads there.
+// addBrokers starts the brokers. Without a separate server, the first broker contains the
+// server and the other processes connect to it.
 func (f *Field) addBrokers(ctx context.Context) error {
 	for i := range max(f.config.Brokers, 1) {
 		m := Member{Name: Numbered(Broker, i+1), Role: roles.Broker, Config: func(at At) any {
@@ -110,7 +110,8 @@ func (f *Field) addWorkers(ctx context.Context) error {
 	return nil
 }
 
-// hookworker is a worker that nobody wrote for the scenario.
+// hookworker returns the role and the configuration of the standard worker, for scenarios
+// without a worker of their own.
 func (f *Field) hookworker(_, url string) (role string, config any) {
 	pool := f.config.Pool
 	if pool == "" {

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Usage is what a member takes of the machine.
+// Usage is the usage of a member.
 type Usage struct {
-	// RSS is its memory in bytes, Peak the most that it ever was of this process.
+	// RSS is its memory in bytes. Peak is the highest RSS of this process.
 	RSS  uint64 `json:"rss"`
 	Peak uint64 `json:"peak"`
-	// CPU is the seconds of all its processes, the killed ones included.
+	// CPU is the CPU time of all its processes in seconds, including killed ones.
 	CPU float64 `json:"cpu"`
-	// Files is how many files and connections it has open.
+	// Files is the number of its open files and connections.
 	Files int `json:"files"`
-	// Threads is how many threads of the system it has.
+	// Threads is the number of its threads.
 	Threads int `json:"threads"`
 }
 
-// Usage is what each member takes now. It is empty where the system has no /proc.
+// Usage returns the current usage of each member. It is empty on systems without /proc.
 func (f *Field) Usage() map[string]Usage {
 	all := map[string]Usage{}
 	for _, v := range f.victims() {
@@ -36,7 +36,7 @@ func (f *Field) Usage() map[string]Usage {
 	return all
 }
 
-// spend adds what a process took that is about to be killed.
+// spend adds the usage of a process that is about to be killed.
 func (f *Field) spend(member string, pid int) {
 	u, _ := UsageOf(pid)
 	f.mu.Lock()
@@ -44,7 +44,8 @@ func (f *Field) spend(member string, pid int) {
 	f.spent[member] += u.CPU
 }
 
-// UsageOf is what a process takes; false: there is none, or nobody knows.
+// UsageOf returns the usage of a process, and false if the process does not exist or the
+// system has no /proc.
 func UsageOf(pid int) (Usage, bool) {
 	if pid == 0 {
 		return Usage{}, false
@@ -70,12 +71,12 @@ func UsageOf(pid int) (Usage, bool) {
 	if err == nil {
 		u.Files = len(files)
 	}
-	return u, u.RSS > 0 // one that has ended and was not waited for has none
+	return u, u.RSS > 0 // a zombie has no memory
 }
 
 func kilobytes(s string) uint64 { return number(strings.TrimSuffix(strings.TrimSpace(s), " kB")) << 10 }
 
-// number is 0 for what is none.
+// number parses a number and returns 0 if it is not valid.
 func number(s string) uint64 {
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 64)
 	if err != nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// agent is one agent. Its calls begin when it is their time, also if earlier ones
-// are not answered yet.
+// agent is one agent. Its calls begin at their times, even if earlier ones are not answered
+// yet.
 type agent struct {
 	*driver
 	name     string
 	c        connection
 	reads    recipient
 	arrivals *load.Arrivals
-	random   *rand.Rand // only next draws from it: one call after the other
+	random   *rand.Rand // only next uses it: one call after the other
 	begin    time.Time
 }
 
-// next has the next call begin when it is due; those that are past are left out, if
-// somebody else has made them.
+// next schedules the next call for when it is due. If leave is set, it skips calls that are
+// past, because an earlier process has made them.
 func (a *agent) next(ctx context.Context, leave bool) {
 	for {
 		moment, ok := a.arrivals.Next()
@@ -45,7 +45,7 @@ func (a *agent) next(ctx context.Context, leave bool) {
 	}
 }
 
-// toolTime draws how long a tool takes.
+// toolTime returns a random duration of a tool.
 func (a *agent) toolTime() time.Duration {
 	return time.Duration(a.random.ExpFloat64() * float64(a.Scenario.ToolTime))
 }
@@ -58,8 +58,8 @@ type use struct {
 	tool time.Duration
 }
 
-// use asks whether the tool may be used, and, if it may, has the event that it was
-// follow when the tool has returned.
+// use asks whether the tool may be used. If it may, it schedules the event for the return
+// of the tool.
 func (a *agent) use(ctx context.Context, u use) {
 	counted := load.Call{Kind: string(u.class), Apart: u.class == slow, Due: u.due, Started: time.Now()}
 	if !u.sent {
@@ -84,7 +84,7 @@ func (a *agent) use(ctx context.Context, u use) {
 	})
 }
 
-// used tells that the tool was used.
+// used sends the event after the tool.
 func (a *agent) used(ctx context.Context, c *call, input jsontext.Value, counted load.Call) {
 	if counted.Unsent {
 		a.unsent(c, counted)
@@ -104,8 +104,8 @@ func (a *agent) used(ctx context.Context, c *call, input jsontext.Value, counted
 	a.noted(a.reads.Acknowledged())
 }
 
-// unsent counts a call that waited all its time and was not sent. One that still had
-// some when the driver ended is not counted: nobody knows what would have come of it.
+// unsent counts a call that was not sent before its deadline. It does not count a call that
+// had time left when the driver ended, because the result of that call is unknown.
 func (a *agent) unsent(c *call, counted load.Call) {
 	if a.ending.Load() && time.Since(counted.Due) < a.Scenario.Deadline.Std() {
 		return
@@ -127,7 +127,7 @@ func (a *agent) send(ctx context.Context, e *schema.Event, at time.Time) (*schem
 	return a.c.Ask(within, e)
 }
 
-// ask asks, within the deadline of a call, and counts it.
+// ask sends an event within the deadline of a call, and counts the call.
 func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load.Call) (answer, bool) {
 	deadline := a.Scenario.Deadline.Std()
 	v, err := a.send(ctx, e, counted.Started)
@@ -148,8 +148,8 @@ func (a *agent) ask(ctx context.Context, c *call, e *schema.Event, counted *load
 	return answer{verdict: v, took: took}, true
 }
 
-// waited is until when a call counts as having waited that got no answer: until its
-// deadline, however soon it was known that none would come.
+// waited returns the end of the wait of a call without an answer: its deadline, even if the
+// error came earlier.
 func waited(c *load.Call, deadline time.Duration) time.Time {
 	if until := c.Due.Add(deadline); until.After(c.Ended) {
 		return until
@@ -157,12 +157,12 @@ func waited(c *load.Call, deadline time.Duration) time.Time {
 	return c.Ended
 }
 
-// look asks about a tool that no hook asks for, to take what waits for the agent.
+// look asks about a tool that no hook matches, to get the items that wait for the agent.
 func (a *agent) look(ctx context.Context) {
 	t := a.mix[unmatched][0]
 	v, err := a.send(ctx, &schema.Event{HookType: schema.PostToolUse, ToolName: t.Name, ToolInput: t.Input, ToolOutput: t.Output}, time.Now())
 	if err != nil {
-		return // it is asked again as long as something waits for it
+		return // the caller asks again while items wait for the agent
 	}
 	a.noted(a.reads.Take(v))
 	a.noted(a.reads.Acknowledged())

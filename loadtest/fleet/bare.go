@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	// bareKind is the kind of requests that nobody judges, and bareEvery how long after one a
-	// driver makes the next.
+	// bareKind is the kind of requests that skip the fabric. bareEvery is how long after
+	// one a driver makes the next.
 	bareKind  = "bare"
 	bareEvery = 20 * time.Millisecond
-	// bareRatio is the figure of how many of them an event takes.
+	// bareRatio is the name of the figure that compares an event with a bare request.
 	bareRatio = "p50 : that of a bare request-reply"
-	// bareTime is how long one may take.
+	// bareTime limits how long one may take.
 	bareTime = 5 * time.Second
-	// bareMost is how many times as long as a bare one an event may take, in half of all
-	// cases: whatever else the machine does slows both. On a machine that does nothing else it
+	// bareMost limits the median of an event to this multiple of the median of a bare
+	// request. Other load on the machine slows both. On an otherwise idle machine the ratio
 	// is about 1.8.
 	bareMost = 6
-	// bareRate is up to how many uses of tools a second that is so on any machine: where there
-	// are more than the fabric keeps up with they wait, and bare ones do not.
+	// bareRate is the highest rate of tool uses a second at which bareMost holds on any
+	// machine. If the fabric does not keep up, events wait and bare requests do not.
 	bareRate = 300
-	// bareSize is how long a bare one is, about as an event.
+	// bareSize is the size of a bare request, about that of an event.
 	bareSize = 1 << 10
 )
 
-// aside has a driver ask itself now and then, with nothing on the way but the server: what
-// events of the same moments are compared with. Where that may not be, nothing is.
+// aside makes a driver send requests to itself, through the server only. Events of the same
+// time are compared with them. Without a connection or an answer it makes no more requests.
 func (d *driver) aside(ctx context.Context) {
 	nc, err := bus.Connect(ctx, bus.Options{URL: d.NATS, Creds: d.Creds, Name: "loadtest bare " + d.By})
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *driver) aside(ctx context.Context) {
 		return
 	}
 	answered, body := false, make([]byte, bareSize)
-	for measure.Pause(ctx, bareEvery) { // from its end on: a timer that is late is not the server's fault
+	for measure.Pause(ctx, bareEvery) { // measured from the end of the pause: the server is not to blame for a late timer
 		began := time.Now()
 		asking, cancel := context.WithTimeout(ctx, bareTime)
 		_, err := nc.RequestWithContext(asking, subject, body)
@@ -61,8 +61,9 @@ func (d *driver) aside(ctx context.Context) {
 	}
 }
 
-// bareBudget is how many bare requests an event may take; 0: as many as it will, since it is
-// offered more than the fabric keeps up with, or something goes wrong meanwhile.
+// bareBudget returns how many bare requests an event may take. It returns 0, no limit, if
+// the load may exceed what the fabric keeps up with, or if the scenario has faults or
+// runaway agents.
 func bareBudget(s *scenario.Scenario) float64 {
 	crowded := slices.ContainsFunc(s.Curve(), func(p load.Step) bool { return max(p.Rate, p.To) > bareRate })
 	if s.Kind != scenario.Fleet || s.Excused() || s.Runaway.Agents > 0 || crowded {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// collectEvery is how often it is tried, and collecting how long: until the lease of
-	// whoever was killed last has ended, and some more.
+	// collectEvery is the interval between tries. collecting limits their total time: until
+	// the lease of the last killed process has ended, and some more.
 	collectEvery = time.Second
 	collecting   = lease + lease/3
 )
 
-// left is what a load may have left in a fabric that is not this program's.
+// left is what a load may have left in an external fabric.
 type left struct {
 	agents   int
 	url, tag string
@@ -34,16 +34,16 @@ func (l left) String() string {
 		l.url, l.agents, l.tag, l.url)
 }
 
-// leaves notes the agents for which an external fabric may still hold something.
+// leaves records the agents for which an external fabric may still hold items.
 func (r *run) leaves(agents []string) {
 	if r.Scenario.Fabric.Kind == field.External && len(agents) > 0 {
 		r.left = left{agents: len(agents), url: r.field.URL(""), tag: r.tag}
 	}
 }
 
-// collect has the agents take what an external fabric still holds for them, as it will
-// be there when this program is gone: what processes had taken along that were killed.
-// Nobody else would ever take it, as no other run has agents of these names.
+// collect makes the agents take the items that an external fabric still holds for them:
+// those that killed processes had claimed. No other run has agents of these names, so the
+// items would stay in the fabric.
 func (r *run) collect(ctx context.Context) error {
 	if r.Scenario.Fabric.Kind != field.External {
 		return nil
@@ -127,7 +127,7 @@ func (r *run) lastKill(ctx context.Context) error {
 	return r.read()
 }
 
-// holds asks a fabric for how many of the agents it holds something, and how much.
+// holds asks a fabric for which of the agents it holds items, and how many.
 func holds(ctx context.Context, nc *nats.Conn, agents []string) (items int, held []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lease, fmt.Errorf("the fabric did not list its pending messages within %v", lease))
 	defer cancel()

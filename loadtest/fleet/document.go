@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// stretches is into how many pieces a run is cut, each of which is one sample of
-	// its figures.
+	// stretches is the number of pieces of a run. Each piece is one sample of its figures.
 	stretches = 10
-	// lateMost is how late drivers may start calls, at p99, without a word.
+	// lateMost is the p99 of the drivers' lateness above which the report has a note.
 	lateMost = 5 * time.Millisecond
 )
 
-// Document is what the load showed.
+// Document returns the report of the load.
 func (m *Measured) Document() (*result.Document, error) {
 	d := &result.Document{Scenario: m.Scenario.Name, Title: m.title(), Checks: m.checks.Checks}
 	if err := m.figures(d); err != nil {
@@ -65,7 +64,7 @@ type stretch struct {
 	cpu  float64 // of the fabric, in seconds
 }
 
-// pieces are the stretches, all of them equally long.
+// pieces returns the stretches, which are equally long.
 func (m *Measured) pieces() ([]stretch, error) {
 	seconds := max(int(m.Scenario.For.Std()/time.Second), 1)
 	n := min(stretches, seconds)
@@ -85,7 +84,7 @@ func (m *Measured) pieces() ([]stretch, error) {
 	return all, nil
 }
 
-// cpu is what the fabric took between two moments; 0: nobody knows.
+// cpu returns the CPU time of the fabric between two moments; 0: unknown.
 func (m *Measured) cpu(from, until float64) float64 {
 	at := func(moment float64) float64 {
 		for _, s := range m.Samples {
@@ -98,7 +97,8 @@ func (m *Measured) cpu(from, until float64) float64 {
 	return max(at(until)-at(from), 0)
 }
 
-// cpu is what the fabric took until then: all members but the scenario's own.
+// cpu returns the CPU time of the fabric until then: that of all members except the
+// scenario's own.
 func (s Sample) cpu() float64 {
 	all := 0.0
 	for name, u := range s.Members {
@@ -109,12 +109,12 @@ func (s Sample) cpu() float64 {
 	return all
 }
 
-// Total is what was counted from one second of what is measured until before another.
+// Total returns the counts from one second of the measurement to another.
 func (m *Measured) Total(from, until time.Duration) (load.Kind, error) {
 	return m.Series.Between(int(from/time.Second), int(until/time.Second))
 }
 
-// figures are what can be compared.
+// figures adds the figures that can be compared between runs.
 func (m *Measured) figures(d *result.Document) error {
 	pieces, err := m.pieces()
 	if err != nil {
@@ -124,7 +124,7 @@ func (m *Measured) figures(d *result.Document) error {
 	samples := map[string][]float64{}
 	for _, p := range pieces {
 		for _, q := range quantiles() {
-			if p.Latency.Count() > 0 { // a stretch in which nothing was due says nothing of how long it takes
+			if p.Latency.Count() > 0 { // a stretch without calls has no latency
 				samples[q.name] = append(samples[q.name], p.Latency.At(q.at))
 			}
 		}
@@ -143,8 +143,8 @@ func (m *Measured) figures(d *result.Document) error {
 	if err != nil {
 		return err
 	}
-	// The medians do not move for a stall in one stretch of ten; these do. One
-	// sample says nothing of how sure it is, so that nobody judges by it.
+	// The medians do not show a stall in one stretch of ten; these figures do. One sample
+	// has no confidence interval, so these figures have no budget.
 	for _, q := range quantiles()[1:] {
 		d.Figures = append(d.Figures, result.Figured(q.name+" of the whole run", "s", result.Neither, []float64{whole.Latency.At(q.at)}))
 	}
@@ -162,7 +162,7 @@ func (m *Measured) figures(d *result.Document) error {
 	return nil
 }
 
-// quantile is one with its name.
+// quantile is a quantile and its name.
 type quantile struct {
 	name string
 	at   float64
@@ -170,12 +170,11 @@ type quantile struct {
 
 func quantiles() []quantile { return []quantile{{"p50", 0.5}, {"p99", 0.99}, {"p99.9", 0.999}} }
 
-// promises adds what the audit found, and says how often each promise must have
-// been at stake.
+// promises adds the audit's findings, and how often each promise must have been tested.
 func (m *Measured) promises(d *result.Document) {
 	s := m.Scenario.Shares
 	const rounding = 1e-9
-	guarded := s.Sum() < 1-rounding || s.Deny > 0 || s.Rewrite > 0 // what is in no share is guarded
+	guarded := s.Sum() < 1-rounding || s.Deny > 0 || s.Rewrite > 0 // calls outside all shares are guarded
 	least := map[string]bool{
 		deniesHonoured: s.Deny > 0, noneElse: s.Deny < 1, guardsAsked: guarded, inputsRight: s.Rewrite > 0, trailsRight: true,
 		ownVerdict: guarded || s.Slow > 0, inTime: true, waitsEnd: true, seenAfter: s.Sum() < 1-rounding || s.Rewrite > 0,
@@ -192,9 +191,8 @@ func (m *Measured) promises(d *result.Document) {
 	}
 }
 
-// kinds is the table of what calls took, by what hooks they met, and of all calls
-// of the whole run: the figures are medians of stretches, which a stall in one of
-// them does not move.
+// kinds returns the table of latencies by class of call, and of all calls of the whole run.
+// The figures are medians of stretches, which do not show a stall in one of them.
 func (m *Measured) kinds() (result.Table, error) {
 	t := result.Table{
 		Title:   "Events by the hooks that they match, from their planned time",
@@ -222,7 +220,7 @@ func kindRow(name string, k *load.Kind) []string {
 	return append(row, strconv.FormatInt(k.Failed, 10), strconv.FormatInt(k.Unsent, 10))
 }
 
-// processes is the table of what the processes took while it was measured.
+// processes returns the table of the processes' usage during the measurement.
 func (m *Measured) processes() result.Table {
 	t := result.Table{Title: "Processes", Columns: []string{"", "CPUs", "memory at first", "memory at last", "most"}}
 	if len(m.Samples) < 2 {
@@ -239,7 +237,7 @@ func (m *Measured) processes() result.Table {
 	return t
 }
 
-// failures is the table of what was not answered.
+// failures returns the table of calls and hooks without an answer.
 func (m *Measured) failures() result.Table {
 	t := result.Table{Title: "Without an answer", Columns: []string{"", "how often"}}
 	for _, what := range slices.Sorted(maps.Keys(m.Failures)) {
@@ -248,7 +246,7 @@ func (m *Measured) failures() result.Table {
 	return t
 }
 
-// notes say what a reader must know.
+// notes returns the notes that a reader needs.
 func (m *Measured) notes() []string {
 	late, service := m.Series.Late.At(0.99), m.Series.Service.At(0.99)
 	notes := []string{fmt.Sprintf("Calls started %s (p50) and %s (p99) after their planned time. From their start they took %s (p50) and %s (p99).",
@@ -283,22 +281,22 @@ func (m *Measured) notes() []string {
 	return notes
 }
 
-// asLarge is a promise of the drivers, not of the fabric: a load that was smaller than
-// it was to be would make all figures better.
+// asLarge is a promise of the drivers, not of the fabric: a load below the plan would
+// improve all figures.
 const asLarge = "the agents made the planned number of calls"
 
-// scatter is how many standard deviations the number of random calls may be below
-// what is expected: one run in a thousand million is further off.
+// scatter is how many standard deviations the number of random calls may be below the
+// expected one. One run in a thousand million is further off.
 const scatter = 6
 
-// offered holds the uses of tools that drivers counted against those that were due.
-// Calls that a killed driver took along are told of in a note.
+// offered compares the tool uses that the drivers counted with those that were due. A note
+// reports the calls that were lost with a killed driver.
 func (m *Measured) offered() result.Check {
 	c := result.Check{Name: asLarge, Seen: 1, Least: 1}
 	due, counted := m.Scenario.Curve().Calls(), m.uses()
 	least := due - scatter*math.Sqrt(due)
 	if m.Scenario.Arrivals == load.Constant {
-		least = due - float64(m.Scenario.Agents) // each may have one more or less
+		least = due - float64(m.Scenario.Agents) // each agent may have one call more or less
 	}
 	if m.deadDrivers() == 0 && float64(counted) < least {
 		c.Fail(fmt.Sprintf("%d tool calls were counted instead of about %.0f", counted, due))
@@ -306,7 +304,7 @@ func (m *Measured) offered() result.Check {
 	return c
 }
 
-// uses are how many uses of tools were due and counted, whatever came of them.
+// uses returns how many tool uses were due and counted, with any result.
 func (m *Measured) uses() int64 {
 	all := int64(0)
 	for name, k := range m.Series.Kinds() {
@@ -317,7 +315,7 @@ func (m *Measured) uses() int64 {
 	return all
 }
 
-// deadDrivers is how often a driver was killed.
+// deadDrivers returns how often a driver was killed.
 func (m *Measured) deadDrivers() int {
 	n := 0
 	for _, d := range m.Done {
@@ -328,13 +326,13 @@ func (m *Measured) deadDrivers() int {
 	return n
 }
 
-// own reports whether a member is a process of the scenario, and not of the fabric.
+// own reports whether a member belongs to the scenario, not to the fabric.
 func own(member string) bool {
 	kind, _, _ := strings.Cut(member, "-")
 	return kind == scenario.Driver || kind == scenario.Producer || kind == behindDaemon
 }
 
-// plots are how it went over time.
+// plots returns the plots over time.
 func (m *Measured) plots() ([]result.Plot, error) {
 	marks := faults.Marks(m.Done, m.Began)
 	time := result.Axis{Label: "time since measuring began", Unit: "s"}
@@ -367,13 +365,13 @@ func (m *Measured) plots() ([]result.Plot, error) {
 	return []result.Plot{latency, rates, memory}, nil
 }
 
-// whole are the seconds that were measured from beginning to end.
+// whole returns the seconds that were measured completely.
 func (m *Measured) whole() []load.Row {
 	rows, seconds := m.Series.Rows(), int(m.Scenario.For.Std().Seconds())
 	return slices.DeleteFunc(rows, func(r load.Row) bool { return r.Second >= seconds })
 }
 
-// memory is how that of each process went.
+// memory returns the plot of the memory of each process.
 func (m *Measured) memory() result.Plot {
 	p := result.Plot{Title: "Memory of each process over time", Y: result.Axis{Label: "resident memory", Unit: "B"}}
 	names := map[string]bool{}

@@ -20,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Driver is the role of a process that is some of the agents.
+// Driver is the role of a process that runs a part of the agents.
 const Driver = "fleet-driver"
 
 // afterwards is the kind of calls after a tool was used; those before are counted
@@ -28,66 +28,70 @@ const Driver = "fleet-driver"
 const afterwards = "after the tool"
 
 const (
-	// cutEvery is how often a driver writes down what it counted; a kill takes as
-	// much of it along.
+	// cutEvery is the interval at which a driver writes its counts. A kill loses the counts
+	// of at most one interval.
 	cutEvery = time.Second
-	// sweepers is how many agents ask at once whether something waits for them.
+	// sweepers is how many agents check at once whether items wait for them.
 	sweepers = 32
-	// dialEvery is how often a driver looks for a broker that is not there.
+	// dialEvery is the interval between a driver's attempts to connect to a broker that is
+	// down.
 	dialEvery = 50 * time.Millisecond
-	// flushIn is how long a driver that is told to end takes to acknowledge, and
-	// flushAgain how long it waits until it tries that again.
+	// flushIn limits how long an ending driver may take to acknowledge. flushAgain is the
+	// pause between its tries.
 	flushIn    = 5 * time.Second
 	flushAgain = 100 * time.Millisecond
-	// settleIn is how long its calls may take then that are under way.
+	// settleIn limits how long its calls in flight may take then.
 	settleIn = 3 * time.Second
 )
 
-// DriverConfig is what a driver is to be started with.
+// DriverConfig configures a driver.
 type DriverConfig struct {
 	NATS  string `json:"nats"`
 	Creds string `json:"creds,omitzero"`
-	// Daemon is the state folder of the daemon that its agents ask; empty: they ask directly.
+	// Daemon is the state folder of the daemon that its agents use; empty: they ask the
+	// fabric directly.
 	Daemon string `json:"daemon,omitzero"`
-	// Log is what is written of injections, Counts of calls, By this process.
+	// Log is the log of injections. Counts is the log of calls. By is the name of this
+	// process.
 	Log    string `json:"log"`
 	Counts string `json:"counts"`
 	By     string `json:"by"`
 	// Tag is part of all agents' names.
 	Tag string `json:"tag"`
-	// First is the number of its first agent, Agents how many it has.
+	// First is the number of its first agent. Agents is the number of its agents.
 	First  int `json:"first"`
 	Agents int `json:"agents"`
-	// Connections is how many it makes.
+	// Connections is the number of its connections.
 	Connections int `json:"connections"`
-	// Scenario says what the agents do.
+	// Scenario describes the agents' calls.
 	Scenario scenario.Scenario `json:"scenario"`
-	// Curve is the load, which begins at Begin; what is due before Measured only
-	// warms up. Both are in nanoseconds of this machine's clock.
+	// Curve is the load, which begins at Begin. Calls before Measured only warm up. Both
+	// are in nanoseconds of this machine's clock.
 	Curve    load.Curve `json:"curve"`
 	Begin    int64      `json:"begin"`
 	Measured int64      `json:"measured"`
-	// Excused: calls and hooks without an answer are no fault of their own.
+	// Excused means that calls and hooks without an answer do not count as faults.
 	Excused bool `json:"excused,omitzero"`
-	// Again: another process did its work before, and what was due until now is past.
+	// Again means that this process replaces another one. It skips the calls that are
+	// already past.
 	Again bool `json:"again,omitzero"`
 }
 
-// A Line is what a driver counted since it wrote the last one.
+// A Line has a driver's counts since its last line.
 type Line struct {
 	By string `json:"by"`
 	load.Cut
 	found
-	// Bare are requests that nobody judges.
+	// Bare are the requests that skip the fabric.
 	Bare load.Cut `json:"bare,omitzero"`
-	// UnderWay is how many of its calls are not over.
+	// UnderWay is the number of its calls in flight.
 	UnderWay int64 `json:"under_way,omitzero"`
-	// Idle: all of its calls are over.
+	// Idle means that all of its calls are over.
 	Idle bool `json:"idle,omitzero"`
 }
 
-// agentName is the name of the agent of that number. The tag is another one in each
-// session: what an earlier one left in an external fabric is for nobody in this one.
+// agentName returns the name of the agent of that number. Each session has another tag, so
+// no agent gets items that an earlier session left in an external fabric.
 func agentName(tag string, number int) string { return fmt.Sprintf("agent-%s-%05d", tag, number) }
 
 // driver is one process of agents.
@@ -103,17 +107,17 @@ type driver struct {
 	wild     []*wild
 	log      *audit.Journal
 	counts   *audit.Journal
-	// rest ends the beginning of calls, and stop all that is under way.
+	// rest stops new calls. stop ends all calls in flight.
 	rest, stop context.CancelFunc
 	work       sync.WaitGroup
-	// ending is set when no call begins any more.
+	// ending is set when no more calls begin.
 	ending atomic.Bool
 
 	mu      sync.Mutex // guards failure
 	failure error
 }
 
-// startDriver has the agents call when it is their time.
+// startDriver starts the agents, which call at their times.
 func startDriver(ctx context.Context, c DriverConfig) (*proc.Role, error) {
 	m, err := readMix()
 	if err != nil {
@@ -154,7 +158,7 @@ func (d *driver) open(ctx context.Context) (err error) {
 	return err
 }
 
-// connect makes all connections, some at a time. A broker that is dead is waited for.
+// connect opens all connections, some at a time. It waits for a broker that is down.
 func (d *driver) connect(ctx context.Context) error {
 	if d.Daemon != "" {
 		d.clients = []connection{daemonIn(d.Daemon)}
@@ -192,7 +196,7 @@ func (d *driver) dial(ctx context.Context, i int) (*client.Client, error) {
 	}
 }
 
-// people makes the agents, each with its own moments.
+// people creates the agents, each with its own call times.
 func (d *driver) people(ctx context.Context) {
 	begin := time.Unix(0, d.Begin)
 	for i := range d.Agents {
@@ -208,7 +212,7 @@ func (d *driver) people(ctx context.Context) {
 	}
 }
 
-// write writes down now and then what was counted.
+// write writes the counts at intervals.
 func (d *driver) write(ctx context.Context) {
 	tick := time.NewTicker(cutEvery)
 	defer tick.Stop()
@@ -223,11 +227,11 @@ func (d *driver) write(ctx context.Context) {
 }
 
 func (d *driver) cut() {
-	idle := d.schedule.Left() == 0 // before what it did is taken
+	idle := d.schedule.Left() == 0 // before its counts are taken
 	d.noted(d.counts.Append(Line{By: d.By, Cut: d.recorder.Cut(), Bare: d.bare.Cut(), found: d.oracle.cut(), UnderWay: d.schedule.UnderWay(), Idle: idle}))
 }
 
-// noted takes the failure of a log: that makes the run worthless.
+// noted records an error of a log. The run is not valid then.
 func (d *driver) noted(err error) {
 	if err == nil {
 		return
@@ -237,13 +241,13 @@ func (d *driver) noted(err error) {
 	d.failure = err
 }
 
-// Sweep asks a driver to have these agents look whether something waits for them.
+// Sweep makes a driver check whether the fabric has items for these agents.
 type Sweep struct {
 	Agents []string `json:"agents"`
 }
 
-// sweep has agents ask once more, about a tool that is nobody's business. These
-// calls are not counted.
+// sweep makes agents ask once more, about a tool that no hook matches. These calls are not
+// counted.
 func (d *driver) sweep(ctx context.Context, line []byte) (any, error) {
 	var s Sweep
 	if err := schema.Unmarshal(line, &s); err != nil {
@@ -263,8 +267,8 @@ func (d *driver) sweep(ctx context.Context, line []byte) (any, error) {
 	return nil, g.Wait()
 }
 
-// close ends all calls and writes down what is left. Those under way have a moment to
-// end by themselves: after a load that was interrupted they are as good as any.
+// close ends all calls and writes the remaining counts. Calls in flight have a moment to
+// end by themselves, because after an interrupted load they are as valid as others.
 func (d *driver) close() error {
 	d.ending.Store(true)
 	d.rest()
@@ -277,9 +281,9 @@ func (d *driver) close() error {
 	return errors.Join(d.failure, d.end())
 }
 
-// flush acknowledges what was handed over, again and again until there is no time left:
-// a disk that is busy for a moment is no reason to give up. What is not acknowledged
-// then is counted, and breaks no promise: it would come again.
+// flush acknowledges the items that were handed over. It retries until its time is over,
+// because a disk may be busy for a moment. Items that stay unacknowledged are counted, and
+// are not a fault: the fabric would send them again.
 func (d *driver) flush() {
 	ctx, cancel := context.WithTimeout(context.Background(), flushIn)
 	defer cancel()
@@ -297,7 +301,7 @@ func (d *driver) flush() {
 	all.Wait()
 }
 
-// end closes what is open.
+// end closes the connections and the logs.
 func (d *driver) end() error {
 	var errs []error
 	for _, c := range d.clients {

@@ -33,7 +33,7 @@ const (
 	observeHandler = "observe"
 )
 
-// chain are the hooks that a class meets before the tool, in order.
+// chain returns the hooks that match a class before the tool, in order.
 func (c class) chain() []string {
 	switch c {
 	case inside:
@@ -56,10 +56,10 @@ func closed(hook string) bool { return hook == guard || hook == insideDeny }
 // guarded reports whether a fail-closed hook guards the class.
 func (c class) guarded() bool { return c == refused || c == remote || c == rewritten }
 
-// observed reports whether a hook looks at the call after the tool.
+// observed reports whether a hook judges the call after the tool.
 func (c class) observed() bool { return c == remote || c == rewritten }
 
-// hooksYAML is what the brokers run.
+// hooksYAML returns the brokers' configuration.
 func (m mix) hooksYAML() string {
 	return fmt.Sprintf(`hooks:
   PreToolUse:
@@ -82,6 +82,6 @@ func (m mix) hooksYAML() string {
 		observer, m.matcher(remote, rewritten), observeHandler, pool)
 }
 
-// stages are the hooks of the preset, which are run by brokers themselves and
-// stand in a trail when they had something to hand over.
+// stages returns the preset's hooks, which the brokers run themselves. They are in a trail
+// if they handed over items.
 func stages() []string { return append(schema.DeliveryStages(), schema.RoundTimeoutPre) }

@@ -13,8 +13,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// recorded is the mix of tools, taken from recorded payloads of runtimes. The
-// test TestTheMixIsWhatWasRecorded writes it anew when it runs with -update.
+// recorded is the mix of tools, taken from recorded payloads of runtimes. The test
+// TestTheMixIsWhatWasRecorded writes the file when it runs with -update.
 //
 //go:embed mix.json
 var recorded []byte
@@ -29,30 +29,30 @@ type Tool struct {
 	Output  jsontext.Value `json:"output"`
 }
 
-// A class is what hooks a call meets, and so what must come of it.
+// A class determines the hooks that match a call, and the expected result.
 type class string
 
 // The classes.
 const (
-	// unmatched: no hook asks for it.
+	// unmatched: no hook matches it.
 	unmatched class = "unmatched"
-	// inside: a hook inside of the broker allows it.
+	// inside: a hook in the broker allows it.
 	inside class = "inside"
-	// refused: a fail-closed hook inside of the broker denies it.
+	// refused: a fail-closed hook in the broker denies it.
 	refused class = "refused"
 	// remote: a fail-closed hook of the workers' pool allows it, or denies it.
 	remote class = "remote"
-	// rewritten: the same, and behind it hooks of two pools that rewrite its input.
+	// rewritten: the same as remote, and later hooks of two pools rewrite its input.
 	rewritten class = "rewritten"
-	// slow: a hook of the workers' pool that takes its time.
+	// slow: a slow hook of the workers' pool allows it.
 	slow class = "slow"
 )
 
-// classes are all of them.
+// classes returns all classes.
 func classes() []class { return []class{unmatched, inside, refused, remote, rewritten, slow} }
 
-// class is by the kind of the tool; tools of another program's server by the name
-// are slow or not.
+// class returns the class for the kind of the tool. For tools of MCP servers, the name
+// decides whether they are slow.
 func (t *Tool) class() class {
 	switch t.Kind {
 	case "file.read":
@@ -72,7 +72,7 @@ func (t *Tool) class() class {
 
 const slowPrefix = "mcp__"
 
-// A mix is the recorded tools by class.
+// A mix has the recorded tools by class.
 type mix map[class][]*Tool
 
 // readMix reads the recorded tools.
@@ -93,7 +93,7 @@ func readMix() (mix, error) {
 	return m, nil
 }
 
-// matcher is the pattern of all tools of some classes.
+// matcher returns the pattern that matches all tools of some classes.
 func (m mix) matcher(of ...class) string {
 	var names []string
 	for _, c := range of {
@@ -110,13 +110,13 @@ type call struct {
 	class class
 	tool  *Tool
 	nonce string
-	// deny: a guard is to deny it.
+	// deny means that a guard must deny it.
 	deny bool
-	// input is what the tool is to be called with.
+	// input is the input for the tool.
 	input jsontext.Value
 }
 
-// draw draws one by its shares.
+// draw returns a random call according to the shares.
 func (m mix) draw(random *rand.Rand, s scenario.Shares) *call {
 	c := &call{class: remote}
 	x := random.Float64()
@@ -140,7 +140,7 @@ func (m mix) draw(random *rand.Rand, s scenario.Shares) *call {
 	return m.fill(c, random, number)
 }
 
-// fill picks the tool of a call and gives it its input.
+// fill chooses the tool of a call and sets its input.
 func (m mix) fill(c *call, random *rand.Rand, number uint64) *call {
 	of := m[c.class]
 	c.tool, c.nonce = of[random.IntN(len(of))], nonce(number)
@@ -148,14 +148,14 @@ func (m mix) fill(c *call, random *rand.Rand, number uint64) *call {
 	return c
 }
 
-// with is an object, which must have members, with one member more.
+// with adds a member to an object that has members.
 func with(object jsontext.Value, member string) jsontext.Value {
 	v := append(make(jsontext.Value, 0, len(object)+len(member)+1), '{')
 	v = append(append(v, member...), ',')
 	return append(v, object[1:]...)
 }
 
-// before is the event before the tool is used.
+// before returns the event before the tool.
 func (c *call) before() *schema.Event {
 	return &schema.Event{
 		HookType: schema.PreToolUse, Runtime: c.tool.Runtime, ToolName: c.tool.Name, ToolKind: c.tool.Kind,
@@ -163,8 +163,8 @@ func (c *call) before() *schema.Event {
 	}
 }
 
-// after is the event after the tool was used with input and returned what was
-// recorded, under the call's own nonce.
+// after returns the event after the tool was used with input. Its output is the recorded
+// one, with the call's own nonce.
 func (c *call) after(input jsontext.Value) (*schema.Event, error) {
 	e := c.before()
 	e.HookType, e.ToolInput = schema.PostToolUse, input

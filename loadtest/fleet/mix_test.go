@@ -15,10 +15,10 @@ import (
 
 var update = flag.Bool("update", false, "write mix.json anew from the recorded payloads")
 
-// payloads are the exchanges that were recorded of runtimes, one folder each.
+// payloads matches the recorded exchanges of runtimes, one folder each.
 const payloads = "../../cmd/agentshim/internal/dialect/testdata/*/*.txtar"
 
-// recordedTools are the calls whose input and output were both recorded, each once.
+// recordedTools returns the calls with recorded input and output, each once.
 func recordedTools(t *testing.T) []*Tool {
 	t.Helper()
 	files, err := filepath.Glob(payloads)

@@ -12,8 +12,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// counted is a load of ten seconds at a hundred calls per second of which so many
-// were counted, each with an answer to what follows.
+// counted returns a load of ten seconds at a hundred calls per second, of which the given
+// number was counted. Each has an answer to the event after the tool.
 func counted(t *testing.T, calls int) *Measured {
 	t.Helper()
 	m := &Measured{Scenario: brief(), Series: load.NewSeries(), Bare: load.NewSeries(), Began: time.Unix(1000, 0)}
@@ -64,7 +64,8 @@ func TestALoadThatWasTooSmallIsWrong(t *testing.T) {
 	}
 }
 
-// TestAStallIsInTheTableOfTheWholeRun: the median of stretches does not show it.
+// TestAStallIsInTheTableOfTheWholeRun checks a stall that the median of stretches does not
+// show.
 func TestAStallIsInTheTableOfTheWholeRun(t *testing.T) {
 	m := counted(t, 1000)
 	table, err := m.kinds()

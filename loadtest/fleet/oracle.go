@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The promises that every call is held against.
+// The promises that the oracle checks for every call.
 const (
 	deniesHonoured = "every call that had to be denied was denied"
 	noneElse       = "no call was denied that had to pass"
@@ -29,14 +29,14 @@ const (
 	hooksAnswered  = "every hook that got a call answered"
 )
 
-// An oracle knows what must come of a call, and counts what did. It is safe for
-// many goroutines.
+// An oracle has the expected results of calls, and counts the actual ones. It is safe for
+// concurrent use.
 type oracle struct {
 	deadline time.Duration
-	// excused: processes die, or there is more to do than can be done, so that calls
-	// and hooks without an answer are no fault: only what came of them may be.
+	// excused means that processes die, or that the load is too high. Calls and hooks
+	// without an answer are then not faults, but wrong answers are.
 	excused bool
-	// lag is how late this process itself was of late.
+	// lag returns how late this process itself was recently.
 	lag func() time.Duration
 
 	mu       sync.Mutex // guards what follows
@@ -48,14 +48,14 @@ func newOracle(deadline time.Duration, excused bool) *oracle {
 	return &oracle{deadline: deadline, excused: excused, lag: func() time.Duration { return 0 }, failures: map[string]int64{}}
 }
 
-// found is what an oracle counted.
+// found has the counts of an oracle.
 type found struct {
 	Checks []result.Check `json:"checks,omitzero"`
-	// Failures are calls and hooks without an answer, by what it was.
+	// Failures counts calls and hooks without an answer, by cause.
 	Failures map[string]int64 `json:"failures,omitzero"`
 }
 
-// cut takes what was counted since it was last called.
+// cut returns the counts since the last call of cut.
 func (o *oracle) cut() found {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -65,7 +65,8 @@ func (o *oracle) cut() found {
 	return f
 }
 
-// hold counts a promise that was at stake, and, if there is a fault, that it was broken.
+// hold counts a promise that was tested. If fault is not empty, it also counts that the
+// promise was broken.
 func (o *oracle) hold(promise, fault string) {
 	c := o.checks.Check(promise)
 	c.Seen++
@@ -74,8 +75,8 @@ func (o *oracle) hold(promise, fault string) {
 	}
 }
 
-// fail counts a call or a hook without an answer. That is a fault of its own
-// unless it is excused.
+// fail counts a call or a hook without an answer. This is also a broken promise unless it
+// is excused.
 func (o *oracle) fail(promise, what, detail string) {
 	o.failures[what]++
 	if !o.excused {
@@ -83,8 +84,8 @@ func (o *oracle) fail(promise, what, detail string) {
 	}
 }
 
-// late reports whether so much time was too much, and counts what was too much
-// only because this process did not run meanwhile.
+// late reports whether a call took too long. It counts a call separately that was too long
+// only because this process did not run for a while.
 func (o *oracle) late(took time.Duration) bool {
 	switch {
 	case took <= o.deadline:
@@ -96,7 +97,7 @@ func (o *oracle) late(took time.Duration) bool {
 	return true
 }
 
-// unanswered counts a call that got no verdict, in so much time.
+// unanswered counts a call that got no verdict, and how long it took.
 func (o *oracle) unanswered(c *call, err error, took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -104,23 +105,23 @@ func (o *oracle) unanswered(c *call, err error, took time.Duration) {
 	o.fail(allAnswered, "calls without a verdict", fmt.Sprintf("%s: %v", c, err))
 }
 
-// unsent counts a call that was not even sent.
+// unsent counts a call that was not sent.
 func (o *oracle) unsent(c *call) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.fail(allAnswered, "calls that were not sent", fmt.Sprintf("%s: too many calls were in flight", c))
 }
 
-// cutOff counts a call that the end of its driver cut off within its deadline: that
-// is nobody's fault, and the call is in no figure.
+// cutOff counts a call that was cut off within its deadline because its driver ended. This
+// is not a fault, and no figure includes the call.
 func (o *oracle) cutOff() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.failures["calls that were in flight at the end of the run"]++
 }
 
-// unacknowledged counts a connection of which the end of its driver was not told what
-// had become of its acknowledgements.
+// unacknowledged counts a connection that got no answer to its last acknowledgements before
+// its driver ended.
 func (o *oracle) unacknowledged() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,7 +136,7 @@ type answer struct {
 	took    time.Duration
 }
 
-// before judges the verdict before the tool.
+// before checks the verdict before the tool.
 func (o *oracle) before(c *call, a answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,7 +145,7 @@ func (o *oracle) before(c *call, a answer) {
 	o.rewrite(c, a.verdict, ran)
 }
 
-// after judges the verdict after the tool.
+// after checks the verdict after the tool.
 func (o *oracle) after(c *call, a answer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -163,8 +164,8 @@ func (o *oracle) after(c *call, a answer) {
 	o.rewrite(c, a.verdict, nil)
 }
 
-// answered holds what is alike before and after the tool, and finds the hooks that
-// ran.
+// answered makes the checks that are the same before and after the tool, and returns the
+// hooks that ran.
 func (o *oracle) answered(c *call, a answer, chain []string) (ran []schema.ExecutedHook) {
 	v := a.verdict
 	if !o.excused {
@@ -188,18 +189,19 @@ func (o *oracle) answered(c *call, a answer, chain []string) (ran []schema.Execu
 			o.hold(hooksAnswered, "")
 		}
 		if h.Hook == guard || h.Hook == slowHook {
-			// Of other verdicts nothing says whose they are: the event's id does not travel.
+			// Other verdicts do not show which call they are for, because the event's id is
+			// not in them.
 			o.hold(ownVerdict, faultIf(h.Reason != c.nonce, "%s: %s answered for %q", c, h.Hook, h.Reason))
 		}
 	}
 	if v.Decision == schema.Deny && len(names) > 0 && len(names) < len(chain) {
-		chain = chain[:len(names)] // who denies ends the chain
+		chain = chain[:len(names)] // a hook that denies ends the chain
 	}
 	o.hold(trailsRight, faultIf(!slices.Equal(names, chain), "%s: %q ran, want %q; %s %s", c, names, chain, v.Decision, strings.Join(v.HookErrors, "; ")))
 	return ran
 }
 
-// decision holds the decision against what it must be.
+// decision compares the decision with the expected one.
 func (o *oracle) decision(c *call, v *schema.Verdict, ran []schema.ExecutedHook) {
 	denied := v.Decision == schema.Deny
 	if c.deny {
@@ -218,14 +220,14 @@ func (o *oracle) decision(c *call, v *schema.Verdict, ran []schema.ExecutedHook)
 		return
 	}
 	asked := slices.ContainsFunc(ran, func(h schema.ExecutedHook) bool {
-		// That it ran is the fabric's own word; the nonce is its worker's.
+		// The fabric reports that the hook ran; the nonce comes from its worker.
 		return h.Hook == guard && h.Outcome == schema.OK && h.Decision == schema.Allow && h.Reason == c.nonce
 	})
 	o.hold(guardsAsked, faultIf(!denied && !asked, "%s: the verdict is %s, and the hooks were %v", c, v.Decision, ran))
 }
 
-// rewrite holds the input that comes of the call against the one that the hooks
-// that answered make of it, each from what the one before left.
+// rewrite compares the input in the verdict with the expected one: each hook that answered
+// changes the input that the one before left.
 func (o *oracle) rewrite(c *call, v *schema.Verdict, ran []schema.ExecutedHook) {
 	var want jsontext.Value
 	if v.Decision != schema.Deny {
@@ -258,7 +260,7 @@ func (o *oracle) rewrite(c *call, v *schema.Verdict, ran []schema.ExecutedHook) 
 	o.hold(inputsRight, faultIf(string(got) != string(want), "%s: the input is %s, want %s", c, got, want))
 }
 
-// faultIf is a fault in words, or none.
+// faultIf returns a formatted fault if broken is true, else "".
 func faultIf(broken bool, format string, args ...any) string {
 	if !broken {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// newCall is a call of a class.
+// newCall returns a call of a class.
 func newCall(t *testing.T, k class, deny bool) *call {
 	t.Helper()
 	m, err := readMix()
@@ -29,7 +29,7 @@ func newCall(t *testing.T, k class, deny bool) *call {
 	return m.fill(&call{class: k, deny: deny}, rand.New(rand.NewPCG(1, 1)), number)
 }
 
-// right is the verdict that must come of a call.
+// right returns the correct verdict for a call.
 func right(t *testing.T, c *call) *schema.Verdict {
 	t.Helper()
 	v := &schema.Verdict{Decision: schema.Continue}
@@ -65,7 +65,7 @@ func right(t *testing.T, c *call) *schema.Verdict {
 	return v
 }
 
-// broken are the promises that an oracle saw broken.
+// broken returns the promises that an oracle found broken.
 func broken(o *oracle) []string {
 	var all []string
 	for _, c := range o.cut().Checks {
@@ -93,7 +93,7 @@ func TestTheOracleIsContentWithWhatIsRight(t *testing.T) {
 	}
 }
 
-// failing has a hook fail, with what its policy makes of that.
+// failing makes a hook of the verdict fail, with the decision of its failure policy.
 func failing(v *schema.Verdict, i int, decision schema.Decision) {
 	v.ExecutedHooks[i].Outcome, v.ExecutedHooks[i].Decision, v.ExecutedHooks[i].Reason = schema.Lost, decision, ""
 	if decision == schema.Deny {
@@ -222,8 +222,8 @@ func TestTheOracleSeesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestAPromiseIsNotHeldWhereNothingWouldShowThatItIsBroken: what a check has seen must be
-// what it could have found wrong.
+// TestAPromiseIsNotHeldWhereNothingWouldShowThatItIsBroken checks that Seen counts only
+// cases in which the check could have failed.
 func TestAPromiseIsNotHeldWhereNothingWouldShowThatItIsBroken(t *testing.T) {
 	for k, want := range map[class]int64{unmatched: 0, inside: 0, refused: 0, remote: 1, rewritten: 1, slow: 1} {
 		o, c := newOracle(time.Second, false), newCall(t, k, k == refused)
@@ -246,7 +246,7 @@ func TestACallWithoutAVerdictIsAFaultUnlessExcused(t *testing.T) {
 	}
 }
 
-// seenBy has the observer look at a call that was made with an input.
+// seenBy makes the observer judge a call with an input.
 func seenBy(t *testing.T, c *call, input jsontext.Value, spoil func(e *schema.Event)) []string {
 	t.Helper()
 	e, err := c.after(input)
@@ -305,7 +305,7 @@ func TestAnObserverWhoseWordIsLostIsHeard(t *testing.T) {
 	}
 }
 
-// TestTheSharesAreThoseAskedFor draws many calls.
+// TestTheSharesAreThoseAskedFor draws many calls and checks their shares.
 func TestTheSharesAreThoseAskedFor(t *testing.T) {
 	m, err := readMix()
 	if err != nil {
@@ -351,7 +351,7 @@ func TestAnAnswerIsNotLateForAProcessThatDidNotRun(t *testing.T) {
 	}
 }
 
-// Of an agent that runs away a call may be refused, and must not pass unjudged.
+// The fabric may refuse the call of a runaway agent, but must not let it pass unjudged.
 func TestCallsOfAnAgentThatRunsAway(t *testing.T) {
 	c := newCall(t, remote, false)
 	over := schema.ExecutedHook{Hook: guard, Decision: schema.Deny, Outcome: schema.Busy, Error: "have an operator raise --agent-rate of the brokers"}

@@ -24,56 +24,58 @@ import (
 )
 
 const (
-	// lease is how long items stay with an agent that says nothing.
+	// lease is how long items stay with an agent that does not acknowledge them.
 	lease = 30 * time.Second
-	// draining is how long it may take, after the load, until all was handed over.
+	// draining limits how long the handover of all items may take after the load.
 	draining = 2 * lease
-	// look is how often the logs are read, tell how often the progress is told.
+	// look is the interval between reads of the logs. tell is the interval between progress
+	// lines.
 	look = 250 * time.Millisecond
 	tell = 5 * time.Second
-	// lead is how long before the load all processes are started.
+	// lead is how long before the load all processes start.
 	lead = 500 * time.Millisecond
-	// inTheLoad is in which part of the load injections are put into the queue.
+	// inTheLoad is the part of the load in which producers send injections.
 	inTheLoad = 0.95
 )
 
-// Measured is what one load showed.
+// Measured is the result of one load.
 type Measured struct {
 	Scenario *scenario.Scenario
-	// Began is when measuring did.
+	// Began is when measuring began.
 	Began time.Time
-	// Series are the calls, Bare requests of the same time that nobody judged.
+	// Series are the calls. Bare are the requests of the same time that skip the fabric.
 	Series *load.Series
 	Bare   *load.Series
-	// Findings are those of the audit, Waits how long injections were on their way.
+	// Findings are the audit's findings. Waits are how long injections were on their way.
 	Findings audit.Findings
 	Waits    []time.Duration
-	// Attempts are the requests of producers in a cluster, by the time of their answer.
+	// Attempts are the requests of producers in a cluster, in the order of their answers.
 	Attempts []audit.Attempt
-	// Told is how many injections were to be told.
+	// Told is the number of injections that producers had to send.
 	Told int
-	// Failures are calls and hooks without an answer, by what it was.
+	// Failures counts calls and hooks without an answer, by cause.
 	Failures map[string]int64
-	// Samples are what the processes took, second by second.
+	// Samples are the usage of the processes, one a second.
 	Samples []Sample
-	// Done are the faults.
+	// Done are the faults that happened.
 	Done []faults.Done
-	// Early: the load was interrupted, and the scenario is only as long as it was until then.
+	// Early means that the load was interrupted. The scenario is then only as long as the
+	// load was until that time.
 	Early bool
 
-	ending error // what went wrong while an early load was ended
+	ending error // the errors at the end of an early load
 	left   left
 	checks result.Document
 }
 
-// A Sample is what the processes took at one moment.
+// A Sample is the usage of the processes at one moment.
 type Sample struct {
-	// At is in seconds since measuring began.
+	// At is the time in seconds since measuring began.
 	At      float64
 	Members map[string]field.Usage
 }
 
-// run is a load under way.
+// run is a load in progress.
 type run struct {
 	*Session
 	*Measured
@@ -90,8 +92,8 @@ type run struct {
 	shown  shown
 }
 
-// Load has the fabric under the scenario's load. The scenario's fabric is not looked at: it is
-// the session's. Of a load that ctx interrupts it returns what was measured until then.
+// Load puts the fabric under the scenario's load. It ignores the scenario's fabric and uses
+// the session's. If ctx interrupts the load, Load returns the measurements until then.
 func (x *Session) Load(ctx context.Context, s *scenario.Scenario) (*Measured, error) {
 	x.loads++
 	r := &run{
@@ -115,7 +117,7 @@ func (x *Session) Load(ctx context.Context, s *scenario.Scenario) (*Measured, er
 	return r.Measured, nil
 }
 
-// warmUp is the step before what is measured.
+// warmUp returns the step before the measurement.
 func warmUp(s *scenario.Scenario) load.Step {
 	first := s.Curve()[0].Rate
 	return load.Step{For: s.Warm, Rate: first, To: first}
@@ -229,7 +231,7 @@ func (r *run) producers(ctx context.Context) error {
 	return nil
 }
 
-// open opens a log to be followed.
+// open opens a log to follow.
 func (r *run) open(name string, to *[]*audit.Reader) (file string, err error) {
 	file = filepath.Join(r.dir, name)
 	l, err := audit.OpenReader(file)
@@ -242,11 +244,11 @@ func (r *run) open(name string, to *[]*audit.Reader) (file string, err error) {
 
 func (r *run) closeLogs() {
 	for _, l := range append(r.counts, r.logs...) {
-		_ = l.Close() // it was only read
+		_ = l.Close() // it was opened for reading
 	}
 }
 
-// all does the faults, and waits for the end of the load and of what it left.
+// all causes the faults, and waits for the end of the load and of the deliveries after it.
 func (r *run) all(ctx context.Context) error {
 	over := make(chan struct{})
 	g, together := errgroup.WithContext(ctx)
@@ -279,7 +281,7 @@ func (r *run) all(ctx context.Context) error {
 	return r.end()
 }
 
-// script is what goes wrong.
+// script returns the function that causes the faults.
 func (r *run) script() func(context.Context, time.Time) ([]faults.Done, error) {
 	if r.Script != nil {
 		return r.Script
@@ -291,8 +293,8 @@ func (r *run) script() func(context.Context, time.Time) ([]faults.Done, error) {
 	}
 }
 
-// follow reads the logs until the load is over, and then until all was handed
-// over or the time for that is over.
+// follow reads the logs until the load is over. It then continues until all items were
+// handed over or its time is over.
 func (r *run) follow(ctx context.Context) error {
 	end := r.begin.Add(r.curve.Long())
 	sampled, told := -1, time.Now()
@@ -323,13 +325,13 @@ func (r *run) follow(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// patience is how long after the load's end calls may be under way: both of one
+// patience returns how long after the load's end calls may be in flight: both calls of one
 // use, and a tool that takes ten times as long as most.
 func (r *run) patience() time.Duration {
 	return 2*r.Scenario.Deadline.Std() + 10*r.Scenario.ToolTime.Std() + 2*cutEvery
 }
 
-// still reports whether no driver has a call under way.
+// still reports whether no driver has a call in flight.
 func (r *run) still() bool {
 	for _, d := range r.drivers {
 		if !r.idle[d.By()] {
@@ -339,7 +341,7 @@ func (r *run) still() bool {
 	return true
 }
 
-// sweep has agents take what waits for them.
+// sweep makes agents get the items that wait for them.
 func (r *run) sweep(ctx context.Context, waiting []string) error {
 	if len(waiting) == 0 {
 		return nil
@@ -352,7 +354,7 @@ func (r *run) sweep(ctx context.Context, waiting []string) error {
 	return nil
 }
 
-// read takes what was written since it was last called.
+// read reads the new entries of all logs.
 func (r *run) read() error {
 	for _, l := range r.logs {
 		if err := l.Next(r.audit.Take); err != nil {
@@ -367,7 +369,7 @@ func (r *run) read() error {
 	return nil
 }
 
-// take takes what a driver counted.
+// take adds the counts of a driver.
 func (r *run) take(text []byte) error {
 	var l Line
 	if err := schema.Unmarshal(text, &l); err != nil {
@@ -406,8 +408,8 @@ func (r *run) end() error {
 	return errors.Join(append(errs, r.read(), r.readable())...)
 }
 
-// readable fails if more of the logs cannot be read than was being written when
-// somebody was killed who writes one: then not all is known that was seen.
+// readable returns an error if more log lines are unreadable than killed processes can have
+// left incomplete. The log is then not complete.
 func (r *run) readable() error {
 	torn, killed := 0, 0
 	for _, l := range slices.Concat(r.counts, r.logs) {
@@ -424,7 +426,7 @@ func (r *run) readable() error {
 	return nil
 }
 
-// judge has the audit say what it found.
+// judge stores the audit's findings.
 func (r *run) judge() {
 	r.Findings, r.Waits, r.Attempts = r.audit.Judge(r.field.Killed()), r.audit.Waits(), r.audit.Attempts()
 	if r.Early {

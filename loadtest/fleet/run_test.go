@@ -25,7 +25,7 @@ import (
 
 func defaultShares() scenario.Shares { return scenario.Default().Shares }
 
-// The test program is the processes, too.
+// TestMain lets the test program run as each of the processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "role" {
 		starts := roles.All()
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// brief is a scenario of few seconds.
+// brief returns a scenario of a few seconds.
 func brief() *scenario.Scenario {
 	s := scenario.Default()
 	s.Agents, s.Connections, s.Drivers, s.Rate = 20, 3, 2, 80
@@ -48,8 +48,8 @@ func brief() *scenario.Scenario {
 	return &s
 }
 
-// TestAFleet looks whether every answer is right, and whether half of them take many times
-// what bare requests of the same moments do.
+// TestAFleet checks that every answer is right. It also checks that the median event does
+// not take many times as long as a bare request of the same time.
 func TestAFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a fleet of agents gets right answers stays untested")
@@ -74,7 +74,7 @@ func TestAFleet(t *testing.T) {
 	}
 }
 
-// TestAFleetOfOneProcess has broker, server and worker be one.
+// TestAFleetOfOneProcess runs broker, server and worker in one process.
 func TestAFleetOfOneProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a fleet of agents gets right answers of one process stays untested")
@@ -101,8 +101,8 @@ func TestAFleetOfOneProcess(t *testing.T) {
 	}
 }
 
-// TestAFleetBesideOneThatRunsAway has one agent ask fifty times as often as it may. All
-// others are judged, as ever.
+// TestAFleetBesideOneThatRunsAway has one agent ask fifty times as often as it may. The
+// fabric must still judge the calls of all others.
 func TestAFleetBesideOneThatRunsAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a fleet of agents bears one that runs away stays untested")
@@ -122,13 +122,13 @@ func TestAFleetBesideOneThatRunsAway(t *testing.T) {
 	}
 }
 
-// TestAFleetOfWhichProcessesDie has a worker and a driver killed.
+// TestAFleetOfWhichProcessesDie kills a worker and a driver.
 func TestAFleetOfWhichProcessesDie(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a fleet of agents gets right answers while processes die stays untested")
 	}
 	s := brief()
-	s.Injections = 0 // what a killed driver held comes again after a lease of half a minute
+	s.Injections = 0 // the fabric sends the items of a killed driver again after a lease of half a minute
 	s.Fabric.Kind, s.Fabric.Workers = field.Local, 2
 	short := schema.Duration(200 * time.Millisecond)
 	s.Faults = []faults.Fault{
@@ -144,9 +144,9 @@ func TestAFleetOfWhichProcessesDie(t *testing.T) {
 	}
 }
 
-// TestAFleetThatIsInterrupted ends it as soon as two seconds were counted, with a worker
-// that is stopped at that moment. What was measured until then must be right, and no call
-// that was under way anybody's fault.
+// TestAFleetThatIsInterrupted interrupts the run when two seconds were counted, while a
+// worker is stopped. The measurements until then must be right, and calls in flight must
+// not count as faults.
 func TestAFleetThatIsInterrupted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether an interrupted run says what was measured stays untested")
@@ -190,8 +190,8 @@ func TestAFleetThatIsInterruptedAtOnceHasNothingToSay(t *testing.T) {
 	}
 }
 
-// TestWhatBareRequestsBound: neither a load that may be too much, however it is said, nor one
-// in which something is to go wrong.
+// TestWhatBareRequestsBound checks that neither a load that may be too high, in any form,
+// nor a load with faults has a limit.
 func TestWhatBareRequestsBound(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *scenario.Scenario)

@@ -14,26 +14,26 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// limitKept is a promise about agents that run away. That all others are judged is what
-// the other promises say.
+// limitKept is a promise about runaway agents. Other promises cover the calls of all other
+// agents.
 const limitKept = "runaway agents were refused their calls over the limit, and no others"
 
-// A wild agent asks without end whether it may use a guarded tool. Its calls are in no
-// figure: only what comes of them is looked at.
+// A wild agent repeatedly asks whether it may use a guarded tool. No figure includes its
+// calls; only the verdicts are checked.
 type wild struct {
 	*agent
 	every time.Duration
 	until time.Time
-	// judged and limited are how many of its calls were.
+	// judged and limited count its calls by result.
 	judged, limited atomic.Int64
 	first           atomic.Int64 // when its first call began, as Unix time in nanoseconds
 }
 
-// runaways has agents run away, as long as the load lasts.
+// runaways runs the runaway agents during the load.
 func (d *driver) runaways(ctx context.Context) {
 	r := d.Scenario.Runaway
 	if d.First > 0 || d.Again {
-		return // the first driver does it
+		return // only the first driver runs them
 	}
 	begin := time.Unix(0, d.Begin)
 	for i := range r.Agents {
@@ -47,7 +47,7 @@ func (d *driver) runaways(ctx context.Context) {
 	}
 }
 
-// again has the next call begin, and the one after it.
+// again schedules the next call, and each one after it.
 func (w *wild) again(ctx context.Context, due time.Time) {
 	if due.After(w.until) {
 		return
@@ -61,13 +61,13 @@ func (w *wild) again(ctx context.Context, due time.Time) {
 	})
 }
 
-// call asks once.
+// call sends one event and checks its verdict.
 func (w *wild) call(ctx context.Context, c *call) {
 	began := time.Now()
 	w.first.CompareAndSwap(0, began.UnixNano())
 	v, err := w.send(ctx, c.before(), began)
 	if err != nil {
-		return // it may have been killed, or cut off, with all others
+		return // the call may have been killed, or cut off, with all others
 	}
 	if w.oracle.runaway(c, v) {
 		w.limited.Add(1)
@@ -76,8 +76,8 @@ func (w *wild) call(ctx context.Context, c *call) {
 	}
 }
 
-// runaway judges a verdict on a call of an agent that ran away, and reports whether it was
-// refused because of the limit.
+// runaway checks a verdict for a runaway agent, and reports whether the call was refused
+// because of the limit.
 func (o *oracle) runaway(c *call, v *schema.Verdict) (limited bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,12 +89,12 @@ func (o *oracle) runaway(c *call, v *schema.Verdict) (limited bool) {
 	return limited
 }
 
-// limits holds what came of all calls of agents that ran away against their limit.
+// limits compares the results of all calls of runaway agents with their limit.
 func (d *driver) limits() {
 	for _, w := range d.wild {
 		judged, limited := w.judged.Load(), w.limited.Load()
 		if judged+limited == 0 {
-			continue // it never came so far
+			continue // it made no call
 		}
 		r, brokers := d.Scenario.Runaway, max(1, d.Scenario.Fabric.Brokers)
 		took := time.Since(time.Unix(0, w.first.Load())).Seconds()
@@ -106,7 +106,7 @@ func (d *driver) limits() {
 	}
 }
 
-// runaway says how many agents ran away, if any did.
+// runaway describes the runaway agents for a title, if any.
 func runaway(s *scenario.Scenario) string {
 	if s.Runaway.Agents == 0 {
 		return ""

@@ -26,10 +26,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Producer is the role of a process that tells agents things.
+// Producer is the role of a process that sends messages to agents.
 const Producer = "fleet-producer"
 
-// Roles are the roles of this package.
+// Roles returns the roles of this package.
 func Roles() map[string]proc.Start {
 	return map[string]proc.Start{
 		Worker:   proc.Started(startWorker),
@@ -40,22 +40,22 @@ func Roles() map[string]proc.Start {
 	}
 }
 
-// A Stage is what a run needs of the machine.
+// A Stage has the resources of a run.
 type Stage struct {
-	// Dir is an empty directory for what the processes keep.
+	// Dir is an empty directory for the files of the processes.
 	Dir string
 	// Crew starts the processes.
 	Crew *proc.Crew
-	// Progress takes a line now and then; it must not be nil.
+	// Progress receives a line at intervals; it must not be nil.
 	Progress io.Writer
-	// Live shows the load while it lasts; nil: nobody looks.
+	// Live shows the load while it runs; nil: it is not shown.
 	Live *live.Run
-	// Hosts are those of a cluster; nil: its brokers all run on this one.
+	// Hosts are the hosts of a cluster; nil: its brokers all run on this one.
 	Hosts []*faults.Host
 }
 
-// Run puts up the scenario's fabric, has it under the scenario's load, and says what came
-// of that.
+// Run starts the scenario's fabric, puts it under the scenario's load, and returns the
+// result.
 func Run(ctx context.Context, s *scenario.Scenario, st Stage) (*result.Document, error) {
 	x, err := Open(ctx, s, st)
 	if err != nil {
@@ -68,22 +68,21 @@ func Run(ctx context.Context, s *scenario.Scenario, st Stage) (*result.Document,
 	return m.Document()
 }
 
-// A Session is a fabric that one load after the other can be put on.
+// A Session is a running fabric for one load after the other.
 type Session struct {
 	Stage
-	// Script does what is to go wrong in a load that began then, and says what it was;
-	// nil: the scenario's faults are done at their times. It has as long as the load.
+	// Script causes the faults of a load that began then, and returns them; nil: the
+	// scenario's faults happen at their times. Its context ends with the load.
 	Script func(ctx context.Context, began time.Time) ([]faults.Done, error)
 
 	field *field.Field
 	mix   mix
 	tag   string         // of its agents and producers
 	loads int            // so far
-	named map[string]int // how many processes of each kind were started for loads so far
+	named map[string]int // the number of processes of each kind that loads have started
 }
 
-// Open puts up the scenario's fabric, and waits until all of its hooks answer as they
-// should.
+// Open starts the scenario's fabric, and waits until all of its hooks answer correctly.
 func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error) {
 	m, err := readMix()
 	if err != nil {
@@ -109,7 +108,7 @@ func Open(ctx context.Context, s *scenario.Scenario, st Stage) (*Session, error)
 	return x, nil
 }
 
-// onLinks reports whether some fault is one of the network.
+// onLinks reports whether a fault affects a link.
 func onLinks(all []faults.Fault) bool {
 	for _, f := range all {
 		if f.Kind.OnLink() {
@@ -125,15 +124,15 @@ func (x *Session) name(kind string) string {
 	return field.Numbered(kind, x.named[kind])
 }
 
-// Field is where the session's processes are. Their requests are the load's, but
-// for those of brokers, workers and servers.
+// Field returns the session's processes. Callers may send requests only to brokers, workers
+// and servers. Requests to the other processes belong to the load.
 func (x *Session) Field() *field.Field { return x.field }
 
 // Close ends all processes.
 func (x *Session) Close() error { return x.field.Close() }
 
-// await asks about each class of calls until the answer is right. It gives up with
-// the last thing that was wrong.
+// await asks about each class of calls until the answer is right. If it gives up, it
+// returns the last error.
 func (x *Session) await(ctx context.Context, s *scenario.Scenario) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("the hooks did not answer correctly within 20 s"))
 	defer cancel()
@@ -180,9 +179,9 @@ func (x *Session) probe(ctx context.Context, c *client.Client, o *oracle, one *c
 	return nil
 }
 
-// early ends a load that was interrupted, as if it had been only as long as it was in
-// whole seconds. What goes wrong while processes end that may just be starting, stopped
-// or cut off says nothing of what was measured before.
+// early ends a load that was interrupted, as if it had been planned for the whole seconds
+// until then. Errors at the end of processes that may be starting, stopped or cut off do
+// not affect the earlier measurements.
 func (r *run) early(ctx context.Context) error {
 	long := time.Since(r.Began).Truncate(time.Second)
 	if long < time.Second {
@@ -194,8 +193,8 @@ func (r *run) early(ctx context.Context) error {
 	return nil
 }
 
-// End closes the session after a load, which gave m or an error. Where that was
-// interrupted what goes wrong now is a note.
+// End closes the session after a load that returned m or err. If the load was interrupted,
+// an error of Close is only a note.
 func (x *Session) End(m *Measured, err error) error {
 	closed := x.Close()
 	if err == nil && m.Early {
@@ -205,12 +204,12 @@ func (x *Session) End(m *Measured, err error) error {
 	return errors.Join(err, closed)
 }
 
-// shown is what whoever looks at a load while it lasts was last told.
+// shown is the state that the live view of a load needs between lines.
 type shown struct {
 	underWay map[string]int64 // by driver
 }
 
-// take shows what a driver counted.
+// take shows the counts of a driver.
 func (s *shown) take(to *live.Run, l *Line) {
 	for i := range l.Seconds {
 		c := &l.Seconds[i]
@@ -225,7 +224,7 @@ func (s *shown) take(to *live.Run, l *Line) {
 	if s.underWay == nil {
 		s.underWay = map[string]int64{}
 	}
-	driver, _, _ := strings.Cut(l.By, ".") // the one after a killed one takes its place
+	driver, _, _ := strings.Cut(l.By, ".") // a driver's successor replaces its count
 	s.underWay[driver] = l.UnderWay
 	all := int64(0)
 	for _, n := range s.underWay {
@@ -234,7 +233,7 @@ func (s *shown) take(to *live.Run, l *Line) {
 	to.InFlight(all)
 }
 
-// load shows how far a load is, so long after its beginning.
+// load shows the progress of a load, a time after its beginning.
 func (s *shown) load(to *live.Run, c load.Curve, since time.Duration) {
 	to.Offered(c.Rate(since))
 	to.Over(since.Seconds() / max(c.Long().Seconds(), 1e-9))

@@ -11,29 +11,30 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// markKey is the member of a tool's input that makes a call one of a kind.
+// markKey is the member of a tool's input that makes each call unique.
 const markKey = "fleet"
 
 // A mark is that member.
 type mark struct {
-	// Nonce is drawn for each call. Its last bit says whether the guard denies it.
+	// Nonce is a random number for each call. Its last bit says whether the guard denies
+	// it.
 	Nonce string `json:"nonce"`
-	// Stamps are of the hooks that rewrote the input, in their order.
+	// Stamps are the stamps of the hooks that rewrote the input, in their order.
 	Stamps []stamp `json:"stamps,omitzero"`
-	// Output is the checksum of what the tool returned; only after the call.
+	// Output is the checksum of the tool's output; only after the call.
 	Output string `json:"output,omitzero"`
 }
 
-// A stamp is one hook's, with a checksum of the input as that hook saw it.
+// A stamp is the name of a hook, and the checksum of the input that it saw.
 type stamp struct {
 	By  string `json:"by"`
 	Saw string `json:"saw"`
 }
 
-// nonce is how a number stands in a mark.
+// nonce encodes a number for a mark.
 func nonce(n uint64) string { return strconv.FormatUint(n, 36) }
 
-// denies is what the guard decides.
+// denies returns whether the guard must deny the call.
 func (m *mark) denies() (bool, error) {
 	n, err := strconv.ParseUint(m.Nonce, 36, 64)
 	if err != nil {
@@ -42,7 +43,7 @@ func (m *mark) denies() (bool, error) {
 	return n&1 == 1, nil
 }
 
-// checksum is that of a value, however it is written.
+// checksum returns the same checksum for equal JSON values, independent of their format.
 func checksum(v jsontext.Value) (string, error) {
 	v = v.Clone()
 	if err := v.Canonicalize(); err != nil {
@@ -51,7 +52,7 @@ func checksum(v jsontext.Value) (string, error) {
 	return strconv.FormatUint(crc64.Checksum(v, crc64.MakeTable(crc64.ECMA)), 36), nil
 }
 
-// marked reads the mark of an input.
+// marked decodes the mark of an input.
 func marked(input jsontext.Value) (fields map[string]jsontext.Value, m mark, err error) {
 	if err := schema.Unmarshal(input, &fields); err != nil {
 		return nil, m, fmt.Errorf("the tool's input: %w", err)
@@ -62,7 +63,7 @@ func marked(input jsontext.Value) (fields map[string]jsontext.Value, m mark, err
 	return fields, m, nil
 }
 
-// remarked is an input with another mark, in its canonical form.
+// remarked returns an input with another mark, in its canonical form.
 func remarked(fields map[string]jsontext.Value, m mark) (jsontext.Value, error) {
 	text, err := schema.Marshal(m)
 	if err != nil {
@@ -76,7 +77,7 @@ func remarked(fields map[string]jsontext.Value, m mark) (jsontext.Value, error) 
 	return v, v.Canonicalize()
 }
 
-// stamped is the input as the hook by leaves it.
+// stamped returns the input as the hook by leaves it.
 func stamped(input jsontext.Value, by string) (jsontext.Value, error) {
 	fields, m, err := marked(input)
 	if err != nil {
@@ -90,11 +91,12 @@ func stamped(input jsontext.Value, by string) (jsontext.Value, error) {
 	return remarked(fields, m)
 }
 
-// errChain is an input whose stamps are not what their hooks would have left.
+// errChain is returned if the stamps of an input are not those that their hooks would have
+// left.
 var errChain = errors.New("the stamps do not fit the input")
 
-// unstamped takes all stamps off again, the last one first, and looks whether each
-// hook saw what the one before it left.
+// unstamped removes all stamps, the last one first, and checks that each hook saw what the
+// one before it left.
 func unstamped(input jsontext.Value) error {
 	fields, m, err := marked(input)
 	if err != nil {
@@ -105,7 +107,7 @@ func unstamped(input jsontext.Value) error {
 		last := m.Stamps[len(m.Stamps)-1]
 		m.Stamps = m.Stamps[:len(m.Stamps)-1]
 		if len(m.Stamps) == 0 {
-			m.Stamps = nil // as it was: there was no list
+			m.Stamps = nil // without stamps, the input has no list
 		}
 		before, err := remarked(fields, m)
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 // Worker is the role of a worker with the fleet's hooks.
 const Worker = "fleet-worker"
 
-// WorkerConfig is what such a worker is to be started with.
+// WorkerConfig configures such a worker.
 type WorkerConfig struct {
 	NATS  string `json:"nats"`
 	Creds string `json:"creds,omitzero"`
@@ -28,7 +28,7 @@ type WorkerConfig struct {
 	Slots int `json:"slots"`
 }
 
-// startWorker runs a worker of somebody's own, with hooks in Go.
+// startWorker runs a custom worker with hooks in Go.
 func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	w := workers.New(workers.Options{
 		Name: uuid.NewString(), Pools: []string{pool, further}, Capacity: c.Slots,
@@ -53,7 +53,7 @@ func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 // worker with the fleet's hooks.
 const Whole = "fleet-whole"
 
-// WholeConfig is what it is to be started with.
+// WholeConfig configures such a fabric.
 type WholeConfig struct {
 	Broker roles.BrokerConfig `json:"broker"`
 	// Slots is how many batches its worker runs at once.
@@ -76,10 +76,10 @@ func startWhole(ctx context.Context, c WholeConfig) (*proc.Role, error) {
 	return &proc.Role{Facts: b.Facts, Do: b.Do, Close: func() error { return errors.Join(w.Close(), b.Close()) }}, nil
 }
 
-// handlers are the fleet's.
+// handlers has the fleet's handlers.
 type handlers struct{}
 
-// Load knows them by their names.
+// Load returns the handler of that name.
 func (handlers) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	switch h.Handler {
 	case guardHandler:
@@ -94,10 +94,10 @@ func (handlers) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	return nil, fmt.Errorf("this program has no handler %q", h.Handler)
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (handlers) Close() error { return nil }
 
-// guards decides what the nonce says, and says whose that is.
+// guards decides according to the nonce, which it returns as the reason.
 func guards(_ context.Context, e *schema.Event) (schema.Result, error) {
 	_, m, err := marked(e.ToolInput)
 	if err != nil {
@@ -115,7 +115,7 @@ func guards(_ context.Context, e *schema.Event) (schema.Result, error) {
 	return r, nil
 }
 
-// stamps leaves the hook's stamp in the input.
+// stamps returns a handler that adds the hook's stamp to the input.
 func stamps(hook string) workers.HandlerFunc {
 	return func(_ context.Context, e *schema.Event) (schema.Result, error) {
 		input, err := stamped(e.ToolInput, hook)
@@ -126,7 +126,7 @@ func stamps(hook string) workers.HandlerFunc {
 	}
 }
 
-// slowest is how long the slow hook takes at most; how long is by the nonce.
+// slowest limits how long the slow hook takes. The nonce determines how long.
 const slowest = 100 * time.Millisecond
 
 func slows(ctx context.Context, e *schema.Event) (schema.Result, error) {
@@ -144,8 +144,8 @@ func slows(ctx context.Context, e *schema.Event) (schema.Result, error) {
 	return r, nil
 }
 
-// observes looks whether a call that was made is one that hooks let pass, with
-// what they made of its input, and whether its output is the one the tool returned.
+// observes checks that hooks let the call pass, with the input that they left, and that its
+// output is the tool's.
 func observes(_ context.Context, e *schema.Event) (schema.Result, error) {
 	if err := observed(e); err != nil {
 		return schema.Denied(err.Error()), nil

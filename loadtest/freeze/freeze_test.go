@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 )
 
-// The test program is the processes, too.
+// TestMain lets the test program run as each of the processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "role" {
 		if err := proc.Serve(context.Background(), roles.All()[os.Args[2]], os.Stdin, os.Stdout); err != nil {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAFreezeReachesAll looks whether everybody is reached, never how soon.
+// TestAFreezeReachesAll checks that every shim is reached. It does not check how soon.
 func TestAFreezeReachesAll(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a freeze reaches shims of several brokers stays untested")

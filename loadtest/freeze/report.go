@@ -47,7 +47,7 @@ func timed(c *change, refused bool) (t times) {
 	return t
 }
 
-// document is the report of the samples.
+// document returns the report of the samples.
 func document(shims int, samples []sample) *result.Document {
 	d := &result.Document{Notes: notes(shims, samples)}
 	for _, name := range []string{answered, refused, passed} {

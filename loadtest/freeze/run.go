@@ -32,7 +32,7 @@ const (
 	brokers = 2
 )
 
-// Check returns an error for a number of shims that cannot be.
+// Check returns an error for an invalid number of shims.
 func Check(o *bench.Options) error {
 	const most = 10_000
 	if n := shimsOf(o); n < 1 || n > most {
@@ -81,7 +81,7 @@ func Run(ctx context.Context, o bench.Options) (d *result.Document, err error) {
 	return document(shimsOf(&o), samples), nil
 }
 
-// A change is a freeze, or a thaw, and what was seen of it.
+// A change is a freeze or a thaw, and the calls during it.
 type change struct {
 	// began is just before the request, done when all brokers had confirmed it; brokers is
 	// their number.

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// tool is what calls are about, and patience how long one may take.
+	// tool is the tool of the calls, and patience limits the time of one.
 	tool     = "Bash"
 	patience = 10 * time.Second
 	// dials is how many shims connect at a time.
@@ -43,7 +43,7 @@ type shims struct {
 	calls []call     // since take
 }
 
-// connect connects so many shims, which do not ask yet.
+// connect connects n shims, which do not ask yet.
 func connect(ctx context.Context, url string, n int, every time.Duration) (*shims, error) {
 	s := &shims{clients: make([]*client.Client, n), every: every, stop: func() {}}
 	g, dialling := errgroup.WithContext(ctx)
@@ -61,8 +61,8 @@ func connect(ctx context.Context, url string, n int, every time.Duration) (*shim
 	return s, nil
 }
 
-// begin has all of them ask, until close. Their first calls are spread over the time
-// between two calls, so that they never come all at once.
+// begin makes all of them ask until close. Their first calls are spread over the interval,
+// so that they never come all at once.
 func (s *shims) begin(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(ctx)
 	for i, c := range s.clients {
@@ -95,7 +95,7 @@ func (s *shims) ask(ctx context.Context, c *client.Client, i int) {
 	s.calls = append(s.calls, one)
 }
 
-// take are the calls that were answered since it was called last.
+// take returns the calls that were answered since its last call.
 func (s *shims) take() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()

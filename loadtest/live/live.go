@@ -42,7 +42,7 @@ type Run struct {
 	addr   string
 	served chan error
 
-	mu   sync.Mutex // guards told and the lines
+	mu   sync.Mutex // guards what follows, and the lines
 	told time.Time  // when [Run.Progress] last wrote
 }
 

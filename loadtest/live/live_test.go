@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/load"
 )
 
-// scraped is what Prometheus would read of the run.
+// scraped returns the metrics of the run as Prometheus reads them.
 func scraped(t *testing.T, r *Run) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.Addr()+"/metrics", nil)
@@ -107,7 +107,7 @@ func TestAnAddressInUse(t *testing.T) {
 	}
 }
 
-// TestNobodyLooks tells everything to runs that show nothing.
+// TestNobodyLooks reports everything to runs that show nothing.
 func TestNobodyLooks(t *testing.T) {
 	unshown, err := Start(Options{})
 	if err != nil {

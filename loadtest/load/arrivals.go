@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// A Law says how the moments of an agent's calls lie.
+// A Law is the distribution of an agent's calls over time.
 type Law string
 
 const (
-	// Poisson moments lie at random, as those of agents do that know nothing of each other.
+	// Poisson calls come at random, as from independent agents.
 	Poisson Law = "poisson"
-	// Constant ones are always as far apart as the rate says.
+	// Constant calls come at equal intervals, as the rate says.
 	Constant Law = "constant"
 )
 
-// Arrivals are the moments at which one of several agents calls. All agents
-// together follow the curve.
+// Arrivals are the times of one agent's calls. All agents together follow the curve.
 type Arrivals struct {
 	curve  Curve
 	law    Law
 	agents float64
 	random *rand.Rand
-	due    float64 // calls of all agents when this one called last
+	due    float64 // the number of all agents' calls at this agent's last one
 }
 
-// NewArrivals are those of one agent of so many. The same seed gives the same moments.
+// NewArrivals returns the arrivals of one of the given number of agents. The same seed
+// gives the same times.
 func NewArrivals(c Curve, l Law, agents int, random *rand.Rand) *Arrivals {
 	a := &Arrivals{curve: c, law: l, agents: float64(agents), random: random}
 	if l == Constant {
-		// Agents that are all alike would call all at once.
+		// Without a random start, all agents would call at once.
 		a.due = (random.Float64() - 1) * a.agents
 	}
 	return a
 }
 
-// Next is the next moment, from the beginning; not ok: there is none any more.
+// Next returns the next moment, from the beginning of the load. ok is false after the last
+// one.
 func (a *Arrivals) Next() (moment time.Duration, ok bool) {
 	step := a.agents
 	if a.law != Constant {

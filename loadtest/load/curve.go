@@ -7,17 +7,17 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Step is a stretch of time with a rate.
+// A Step is a period with a rate.
 type Step struct {
 	// For is how long it lasts.
 	For schema.Duration `json:"for"`
-	// Rate is how many calls are due per second at its beginning, To at its end:
-	// in between the rate changes evenly.
+	// Rate is how many calls are due per second at its beginning, and To at its end. In
+	// between the rate changes evenly.
 	Rate float64 `json:"rate" as:"rate"`
 	To   float64 `json:"to"   as:"rate"`
 }
 
-// calls are how many are due in the first so many seconds of the step.
+// calls returns how many calls are due in the first given seconds of the step.
 func (s Step) calls(seconds float64) float64 {
 	return s.Rate*seconds + s.slope()*seconds*seconds/2
 }
@@ -29,7 +29,7 @@ func (s Step) slope() float64 {
 	return (s.To - s.Rate) / s.For.Std().Seconds()
 }
 
-// when is after how many seconds of the step so many calls were due.
+// when returns after how many seconds of the step the given number of calls was due.
 func (s Step) when(calls float64) float64 {
 	a, b := s.slope()/2, s.Rate
 	if root := b + math.Sqrt(max(b*b+4*a*calls, 0)); root > 0 {
@@ -38,15 +38,15 @@ func (s Step) when(calls float64) float64 {
 	return 0
 }
 
-// A Curve is how many calls are due over time: one step after the other.
+// A Curve is the number of due calls over time: one step after the other.
 type Curve []Step
 
-// Steady is the curve of one rate.
+// Steady returns the curve of one rate.
 func Steady(rate float64, long time.Duration) Curve {
 	return Curve{{For: schema.Duration(long), Rate: rate, To: rate}}
 }
 
-// Long is how long it lasts.
+// Long returns how long the curve lasts.
 func (c Curve) Long() time.Duration {
 	var all time.Duration
 	for _, s := range c {
@@ -55,7 +55,7 @@ func (c Curve) Long() time.Duration {
 	return all
 }
 
-// Rate is how many calls are due per second at a moment, from the beginning.
+// Rate returns how many calls per second are due at a moment, from the beginning.
 func (c Curve) Rate(moment time.Duration) float64 {
 	for _, s := range c {
 		if moment >= 0 && moment < s.For.Std() {
@@ -66,7 +66,7 @@ func (c Curve) Rate(moment time.Duration) float64 {
 	return 0
 }
 
-// Calls are how many are due in all.
+// Calls returns the number of all due calls.
 func (c Curve) Calls() float64 {
 	all := 0.0
 	for _, s := range c {
@@ -75,7 +75,7 @@ func (c Curve) Calls() float64 {
 	return all
 }
 
-// Until is the beginning of the curve, so long at most.
+// Until returns the beginning of the curve, at most of the given length.
 func (c Curve) Until(long time.Duration) Curve {
 	var first Curve
 	for _, s := range c {
@@ -92,8 +92,8 @@ func (c Curve) Until(long time.Duration) Curve {
 	return first
 }
 
-// When is the moment, from the beginning, at which so many calls were due; not ok:
-// so many never are.
+// When returns the moment, from the beginning, at which the given number of calls was due.
+// ok is false if the curve has fewer calls.
 func (c Curve) When(calls float64) (moment time.Duration, ok bool) {
 	for _, s := range c {
 		mine := s.calls(s.For.Std().Seconds())

@@ -6,15 +6,15 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range of what is counted, with an error below 0.1 %.
+// The range of counted durations, with an error below 0.1 %.
 const (
 	finest  = 100 * time.Nanosecond
 	longest = 2 * time.Minute
 	digits  = 3
 )
 
-// A Histogram counts durations. It travels as an encoded HDR histogram. The zero
-// Histogram is empty; it is not safe for many goroutines.
+// A Histogram counts durations. Its text form is an encoded HDR histogram. The zero
+// Histogram is empty. It is not safe for concurrent use.
 type Histogram struct{ h *hdrhistogram.Histogram }
 
 func (h *Histogram) counts() *hdrhistogram.Histogram {
@@ -24,19 +24,19 @@ func (h *Histogram) counts() *hdrhistogram.Histogram {
 	return h.h
 }
 
-// Record counts a duration; what is longer than two minutes counts as that.
+// Record counts a duration. A duration above two minutes counts as two minutes.
 func (h *Histogram) Record(d time.Duration) {
-	_ = h.counts().RecordValue(int64(min(max(d, 0), longest))) // it fits
+	_ = h.counts().RecordValue(int64(min(max(d, 0), longest))) // the value is within the range
 }
 
-// Merge adds what another one counted.
+// Merge adds the counts of another histogram.
 func (h *Histogram) Merge(other *Histogram) {
 	if other != nil && other.h != nil {
 		h.counts().Merge(other.h)
 	}
 }
 
-// Count is how many durations were counted.
+// Count returns how many durations were counted.
 func (h *Histogram) Count() int64 {
 	if h == nil || h.h == nil {
 		return 0
@@ -44,7 +44,8 @@ func (h *Histogram) Count() int64 {
 	return h.h.TotalCount()
 }
 
-// At is the quantile q, in seconds; 0: nothing was counted. At(1) is the longest.
+// At returns the quantile q, in seconds; 0: the histogram is empty. At(1) is the longest
+// duration.
 func (h *Histogram) At(q float64) float64 {
 	if h.Count() == 0 {
 		return 0
@@ -55,7 +56,7 @@ func (h *Histogram) At(q float64) float64 {
 	return time.Duration(h.h.ValueAtQuantile(q * 100)).Seconds()
 }
 
-// Each calls count with each duration that was counted, and how often it was.
+// Each calls count with each counted duration and its number.
 func (h *Histogram) Each(count func(d time.Duration, n int64)) {
 	if h.Count() == 0 {
 		return
@@ -67,7 +68,7 @@ func (h *Histogram) Each(count func(d time.Duration, n int64)) {
 	}
 }
 
-// MarshalText is the encoded HDR histogram.
+// MarshalText returns the encoded HDR histogram.
 func (h *Histogram) MarshalText() ([]byte, error) {
 	if h.Count() == 0 {
 		return nil, nil

@@ -8,21 +8,22 @@ import (
 )
 
 const (
-	// lagEvery is how often the lag is looked at, and lagKept how many looks are kept.
+	// lagEvery is the interval between measurements of the lag, and lagKept how many of
+	// them are kept.
 	lagEvery = 10 * time.Millisecond
 	lagKept  = 200
 )
 
-// A Lag knows how late this process itself has been of late: by how much a timer
-// of its own was. What comes late to a process that did not run is not the fault of
-// who sent it.
+// A Lag measures how late this process itself has been recently: by how much its own timer
+// was late. If this process did not run, a late answer is not the sender's fault.
 type Lag struct {
 	looks [lagKept]atomic.Int64
-	// due is when the look under way was, in nanoseconds of the clock; 0: there is none.
+	// due is the planned time of the current look, in nanoseconds of the clock; 0: no look
+	// has begun.
 	due atomic.Int64
 }
 
-// Run looks until ctx ends.
+// Run measures until ctx ends.
 func (l *Lag) Run(ctx context.Context) {
 	t := time.NewTimer(lagEvery)
 	defer t.Stop()
@@ -32,7 +33,7 @@ func (l *Lag) Run(ctx context.Context) {
 		t.Reset(lagEvery)
 		select {
 		case <-t.C:
-			// A timer's goroutine is first in line; those of answers are last.
+			// A timer's goroutine runs first, and those of answers run last.
 			runtime.Gosched()
 			l.looks[i%lagKept].Store(int64(time.Since(due)))
 		case <-ctx.Done():
@@ -41,11 +42,11 @@ func (l *Lag) Run(ctx context.Context) {
 	}
 }
 
-// Most is how late it was at most in the last two seconds and a little.
+// Most returns the highest lag of the last two seconds and a little more.
 func (l *Lag) Most() time.Duration {
 	most := int64(0)
 	if due := l.due.Load(); due > 0 {
-		most = time.Now().UnixNano() - due // it may be late still
+		most = time.Now().UnixNano() - due // the timer may still be late
 	}
 	for i := range l.looks {
 		most = max(most, l.looks[i].Load())

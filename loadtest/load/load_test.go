@@ -16,7 +16,7 @@ import (
 
 func seeded(agent uint64) *rand.Rand { return rand.New(rand.NewPCG(1, agent)) }
 
-// moments are all calls of some agents.
+// moments returns all calls of the given number of agents.
 func moments(c Curve, l Law, agents int) []time.Duration {
 	var all []time.Duration
 	for i := range agents {
@@ -111,7 +111,7 @@ func TestWhenIsTheInverseOfCalls(t *testing.T) {
 	}
 }
 
-// asked has calls at a rate for some time answered by answer, in a bubble.
+// asked runs calls at a rate in a bubble, and answers them with answer.
 func asked(t *testing.T, most int64, c Curve, answer func(since time.Duration)) *Series {
 	t.Helper()
 	begin := time.Now()
@@ -139,8 +139,8 @@ func asked(t *testing.T, most int64, c Curve, answer func(since time.Duration)) 
 	return all
 }
 
-// TestAStallIsPaidByAllThatItMadeWait: a responder that answers nobody for one
-// second of ten. A closed loop would see one slow call.
+// TestAStallIsPaidByAllThatItMadeWait has a responder that sends no answer for one second
+// of ten. A closed loop would see one slow call.
 func TestAStallIsPaidByAllThatItMadeWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asked(t, 10_000, Steady(200, 10*time.Second), func(since time.Duration) {
@@ -183,7 +183,7 @@ func TestWhatExceedsTheBoundIsCountedAsHavingWaited(t *testing.T) {
 	})
 }
 
-// TestWhatWasDueAtTheEndIsNotLeftOut has a schedule end before it starts anything.
+// TestWhatWasDueAtTheEndIsNotLeftOut ends a schedule before it starts a task.
 func TestWhatWasDueAtTheEndIsNotLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -212,7 +212,7 @@ func TestATaskAddedEarlierIsDoneEarlier(t *testing.T) {
 		note := func(due time.Time, _ bool) { order <- due.Sub(begin) }
 		s.Add(begin.Add(time.Hour), note)
 		go s.Run(ctx)
-		synctest.Wait() // it sleeps until the hour
+		synctest.Wait() // it sleeps until the next hour
 		s.Add(begin.Add(time.Second), note)
 		if first := <-order; first != time.Second || time.Since(begin) != time.Second {
 			t.Errorf("%v was first, at %v", first, time.Since(begin))
@@ -225,7 +225,7 @@ func TestATaskAddedEarlierIsDoneEarlier(t *testing.T) {
 	})
 }
 
-// TestThePreciseSleepStartsNothingEarly runs by the real clock, whatever that does.
+// TestThePreciseSleepStartsNothingEarly uses the real clock, which may jump.
 func TestThePreciseSleepStartsNothingEarly(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s, begin := NewSchedule(100, true), time.Now()

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// precision keeps the calling goroutine on a thread of its own whose sleeps end
-// when they should, and not up to 50 µs later.
+// precision locks the calling goroutine to a thread whose sleeps end on time, not up to 50
+// µs later.
 func precision(wanted bool) (release func()) {
 	if !wanted {
 		return func() {}
 	}
 	runtime.LockOSThread()
-	// A thread that may not have it is late by those 50 µs, which the late starts show.
+	// Without permission the thread is 50 µs late, which the late starts show.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	return runtime.UnlockOSThread
 }
 
-// Prefer has this process run before others, where that is allowed: one that makes
-// a load must not wait for what it loads. Threads to come are like those there are.
+// Prefer gives this process a higher priority, if that is allowed: a process that makes a
+// load must not wait for the programs under load. New threads inherit the priority.
 func Prefer() {
 	const before = -10
 	threads, err := os.ReadDir("/proc/self/task")
@@ -32,18 +32,18 @@ func Prefer() {
 	}
 	for _, t := range threads {
 		if id, err := strconv.Atoi(t.Name()); err == nil {
-			// Who may not is late now and then, which the late starts show.
+			// Without permission the process is sometimes late, which the late starts show.
 			_ = unix.Setpriority(unix.PRIO_PROCESS, id, before)
 		}
 	}
 }
 
-// doze sleeps by the system's clock: the runtime's timers are up to a
-// millisecond late when there is nothing else to do.
+// doze sleeps with a system call: the runtime's timers are up to a millisecond late in an
+// idle process.
 func doze(d time.Duration) {
 	if d <= 0 {
 		return
 	}
 	t := syscall.NsecToTimespec(int64(d))
-	_ = syscall.Nanosleep(&t, nil) // one that was interrupted is begun anew
+	_ = syscall.Nanosleep(&t, nil) // after an interruption the caller sleeps again
 }

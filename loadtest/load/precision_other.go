@@ -4,11 +4,11 @@ package load
 
 import "time"
 
-// precision is nothing that can be had here.
+// precision does nothing on this system.
 func precision(bool) (release func()) { return func() {} }
 
-// Prefer is nothing that can be had here.
+// Prefer does nothing on this system.
 func Prefer() {}
 
-// doze is as late as a timer is; the late starts show it.
+// doze sleeps with a timer, whose delay the late starts show.
 func doze(d time.Duration) { time.Sleep(d) }

@@ -8,50 +8,51 @@ import (
 	"time"
 )
 
-// A Call is one that is over.
+// A Call is a completed call.
 type Call struct {
-	// Kind is what it was about, one of a few words.
+	// Kind is the kind of the call, one of a few words.
 	Kind string
-	// Due is when it should have started, Started when it did, Ended when there was
-	// an answer, or none would come.
+	// Due is when it should have started, and Started when it started. Ended is when it got
+	// an answer, or when it was certain to get none.
 	Due, Started, Ended time.Time
-	// Apart: how long it took is not the fabric's doing alone, so that it counts for
-	// its kind and for no other figure.
+	// Apart means that its latency does not depend on the fabric alone. It counts for its
+	// kind and for no other figure.
 	Apart bool
-	// Failed: there was no answer. It counts as one that waited until Ended, which must
-	// not be before its deadline: a call that failed at once would pass for a fast one.
+	// Failed means that the call got no answer. It counts as waiting until Ended, which
+	// must not be before its deadline: otherwise a call that failed at once would count as
+	// fast.
 	Failed bool
-	// Unsent: it was not even started. It counts as one that waited until Ended.
+	// Unsent means that the call was not started. It counts as waiting until Ended.
 	Unsent bool
 }
 
-// A Second is what was counted of one kind of calls in one second.
+// A Second has the counts of one kind of calls in one second.
 type Second struct {
-	// Second counts from the beginning of what is measured; before it, it is negative.
+	// Second is the number of the second since measuring began; it is negative before that.
 	Second int    `json:"second"`
 	Kind   string `json:"kind"`
-	// Apart: the latency is its kind's alone.
+	// Apart means that the latency counts only for this kind.
 	Apart bool `json:"apart,omitzero"`
-	// Offered calls were due in it, and Failed and Unsent are some of them; Answered
-	// are those whose answer came in it.
+	// Offered counts calls that were due in it. Failed and Unsent count some of them.
+	// Answered counts calls whose answer came in it.
 	Offered  int64 `json:"offered,omitzero"`
 	Failed   int64 `json:"failed,omitzero"`
 	Unsent   int64 `json:"unsent,omitzero"`
 	Answered int64 `json:"answered,omitzero"`
-	// Latency is how long the calls that were due in it took, from when they were due.
+	// Latency has the latency of the calls that were due in it, from their due times.
 	Latency Histogram `json:"latency,omitzero"`
 }
 
-// A Cut is what was counted since the last cut.
+// A Cut has the counts since the last cut.
 type Cut struct {
 	Seconds []Second `json:"seconds,omitzero"`
-	// Service is how long calls took from when they were really started, and Late how
-	// much later that was than it should have been.
+	// Service has the durations of calls from their real start. Late has the delays of
+	// their starts.
 	Service Histogram `json:"service,omitzero"`
 	Late    Histogram `json:"late,omitzero"`
 }
 
-// A Recorder counts calls. It is safe for many goroutines.
+// A Recorder counts calls. It is safe for concurrent use.
 type Recorder struct {
 	begin time.Time
 
@@ -65,17 +66,17 @@ type place struct {
 	kind   string
 }
 
-// NewRecorder counts seconds from begin.
+// NewRecorder returns a recorder that counts seconds from begin.
 func NewRecorder(begin time.Time) *Recorder {
 	return &Recorder{begin: begin, seconds: map[place]*Second{}}
 }
 
-// at is the second of a moment. The recorder is locked.
+// at returns the second of a moment. The caller holds the lock.
 func (r *Recorder) at(moment time.Time, kind string) *Second {
 	since := moment.Sub(r.begin)
 	p := place{second: int(since / time.Second), kind: kind}
 	if since < 0 {
-		p.second-- // towards the past, not towards the beginning
+		p.second-- // round down, not towards zero
 	}
 	s := r.seconds[p]
 	if s == nil {
@@ -108,7 +109,7 @@ func (r *Recorder) Count(c Call) {
 	}
 }
 
-// Cut takes what was counted since it was last called.
+// Cut returns the counts since the last call of Cut.
 func (r *Recorder) Cut() Cut {
 	r.mu.Lock()
 	defer r.mu.Unlock()

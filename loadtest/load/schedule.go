@@ -9,24 +9,23 @@ import (
 )
 
 const (
-	// near is from when on a moment is waited for precisely; timers may be a
-	// millisecond late.
+	// near is the remaining time from which on the schedule waits precisely, because timers
+	// may be a millisecond late.
 	near = 2 * time.Millisecond
-	// nap is how long the schedule cannot be woken while it does so.
+	// nap is how long a precise wait cannot be interrupted.
 	nap = 500 * time.Microsecond
 )
 
-// A Task is done when it is due. Sent is false if so much was under way that it
-// could not be started: then it is called all the same, to count that, and must
-// return at once.
+// A Task runs when it is due. sent is false if too many tasks were running to start it. It
+// is then called only to count that, and must return at once.
 type Task func(due time.Time, sent bool)
 
-// A Schedule starts tasks when they are due, each in a goroutine of its own. It is
-// safe for many goroutines.
+// A Schedule starts tasks when they are due, each in its own goroutine. It is safe for
+// concurrent use.
 type Schedule struct {
-	// Most bounds how many tasks are under way; 0: nothing is started.
+	// Most limits the number of running tasks; 0: no task starts.
 	Most int64
-	// Precise has it wait for moments by the system's own clock, and not by timers.
+	// Precise makes it wait with system calls, not timers.
 	Precise bool
 
 	underWay atomic.Int64
@@ -37,12 +36,12 @@ type Schedule struct {
 	tasks queue
 }
 
-// NewSchedule is a schedule with nothing to do.
+// NewSchedule returns an empty schedule.
 func NewSchedule(most int64, precise bool) *Schedule {
 	return &Schedule{Most: most, Precise: precise, wake: make(chan struct{}, 1)}
 }
 
-// Add has a task done at a moment; one that is past is done at once.
+// Add schedules a task for a moment. If that is past, the task runs at once.
 func (s *Schedule) Add(due time.Time, do Task) {
 	s.mu.Lock()
 	heap.Push(&s.tasks, task{due: due, do: do})
@@ -56,18 +55,18 @@ func (s *Schedule) Add(due time.Time, do Task) {
 	}
 }
 
-// Left is how many tasks wait or are under way.
+// Left returns how many tasks wait or run.
 func (s *Schedule) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.tasks) + int(s.underWay.Load())
 }
 
-// UnderWay is how many tasks were started and are not over.
+// UnderWay returns how many tasks run.
 func (s *Schedule) UnderWay() int64 { return s.underWay.Load() }
 
-// Run starts tasks until ctx ends, and waits for those that it started. What was due
-// by then and was not started is not sent: it is counted, and not left out.
+// Run starts tasks until ctx ends, and waits for those that it started. Tasks that were due
+// by then and were not started are called with sent false, so that they are counted.
 func (s *Schedule) Run(ctx context.Context) {
 	defer s.work.Wait()
 	release := precision(s.Precise)
@@ -79,8 +78,8 @@ func (s *Schedule) Run(ctx context.Context) {
 	s.start(time.Now(), 0)
 }
 
-// start starts all that is due, as long as fewer than most are under way, and says
-// when the next task is.
+// start starts all due tasks, up to the limit of running ones, and returns when the next
+// task is due.
 func (s *Schedule) start(now time.Time, most int64) (next time.Time, some bool) {
 	for {
 		s.mu.Lock()
@@ -108,7 +107,7 @@ func (s *Schedule) start(now time.Time, most int64) (next time.Time, some bool) 
 	}
 }
 
-// sleep waits for the next moment, or until it may be another one.
+// sleep waits for the next moment, or until that may have changed.
 func (s *Schedule) sleep(ctx context.Context, next time.Time, some bool) {
 	var timer <-chan time.Time
 	if some {

@@ -6,17 +6,18 @@ import (
 	"slices"
 )
 
-// A Series puts together what recorders counted, of one process or of many. It
-// leaves out what was counted before the beginning.
+// A Series combines the counts of recorders, of one process or of several. It ignores
+// counts from before the measurement.
 type Series struct {
-	// Service and Late are those of all cuts.
+	// Service and Late are the sums of all cuts.
 	Service, Late Histogram
 
 	rows  map[int]*row
 	kinds map[string]*Kind
 }
 
-// row is a second of all kinds. Its histogram is encoded, as there may be thousands.
+// row is a second of all kinds. Its histogram is encoded, because there may be thousands of
+// rows.
 type row struct {
 	Row
 	latency []byte
@@ -28,13 +29,13 @@ type Row struct {
 	Offered, Failed, Unsent, Answered int64
 }
 
-// A Kind is all seconds of one kind of calls.
+// A Kind has the counts of one kind of calls over all seconds.
 type Kind struct {
 	Offered, Failed, Unsent, Answered int64
 	Latency                           Histogram
 }
 
-// NewSeries is one without any calls.
+// NewSeries returns an empty series.
 func NewSeries() *Series { return &Series{rows: map[int]*row{}, kinds: map[string]*Kind{}} }
 
 // Take adds a cut.
@@ -86,10 +87,10 @@ func (r *row) histogram() (Histogram, error) {
 	return h, nil
 }
 
-// Kinds are all kinds of calls, by name.
+// Kinds returns all kinds of calls, by name.
 func (s *Series) Kinds() map[string]*Kind { return s.kinds }
 
-// Rows are the seconds in which there was something, in order.
+// Rows returns the seconds with counts, in order.
 func (s *Series) Rows() []Row {
 	var all []Row
 	for _, second := range slices.Sorted(maps.Keys(s.rows)) {
@@ -98,7 +99,8 @@ func (s *Series) Rows() []Row {
 	return all
 }
 
-// Between is what was counted of the calls due from one second until before another.
+// Between returns the counts of the calls that were due from one second until before
+// another.
 func (s *Series) Between(from, until int) (Kind, error) {
 	var all Kind
 	for second := from; second < until; second++ {

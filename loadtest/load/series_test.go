@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// travelled is a cut as another process reads it.
+// travelled returns a cut as another process decodes it.
 func travelled(t rapid.TB, c Cut) *Cut {
 	t.Helper()
 	line, err := schema.Marshal(c)
@@ -24,8 +24,8 @@ func travelled(t rapid.TB, c Cut) *Cut {
 	return &back
 }
 
-// TestManyRecordersAreOne: calls that several recorders counted, cut at any
-// moment, come to what one recorder counts.
+// TestManyRecordersAreOne checks that several recorders, cut at any moment, count the same
+// as one recorder.
 func TestManyRecordersAreOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		begin := time.Unix(1000, 0)
@@ -94,7 +94,7 @@ func TestWhatIsBeforeTheBeginningIsLeftOut(t *testing.T) {
 	if err := s.Take(&cut); err != nil {
 		t.Fatal(err)
 	}
-	// The call of a millisecond before was answered at the very beginning.
+	// The call of a millisecond earlier was answered in the first moment.
 	want := []Row{{Second: 0, Offered: 2, Answered: 2}, {Second: 1, Answered: 1}}
 	if d := cmp.Diff(want, s.Rows()); d != "" {
 		t.Error(d)

@@ -16,18 +16,18 @@ import (
 type Facts struct {
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
-	// CPU is the processor's model; absent where the system does not say.
+	// CPU is the processor's model; absent: unknown.
 	CPU  string `json:"cpu,omitzero"`
 	CPUs int    `json:"cpus"`
 	Go   string `json:"go"`
-	// Revision is that of the code, with a plus where it was changed since; absent where
-	// neither the program nor the folder that it runs in says.
+	// Revision is the revision of the code, with a plus if it was changed since; absent:
+	// unknown.
 	Revision string `json:"revision,omitzero"`
-	// Load is the load average of the last minute when the facts were taken;
-	// absent where the system does not say. A load near CPUs means that others
-	// used the machine, and that figures of several processes are worse than true.
+	// Load is the load average of the last minute when the facts were recorded; absent:
+	// unknown. A load near CPUs means that other programs used the machine, which makes the
+	// figures of several processes worse.
 	Load float64 `json:"load,omitzero"`
-	// Modules are the versions of what is on the path of a call.
+	// Modules are the versions of the modules that handle a call.
 	Modules map[string]string `json:"modules,omitzero"`
 }
 
@@ -50,7 +50,7 @@ func modules() []string {
 	return []string{"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "github.com/go-json-experiment/json"}
 }
 
-// Here are the facts of this machine and this program.
+// Here returns the facts of this machine and this program.
 func Here() Facts {
 	f := Facts{
 		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), CPU: model(), Load: load(),
@@ -72,7 +72,7 @@ func Here() Facts {
 	return f
 }
 
-// model reads the processor's name where Linux tells it.
+// model returns the processor's name on Linux.
 func model() string {
 	file, err := os.Open("/proc/cpuinfo")
 	if err != nil {
@@ -88,7 +88,7 @@ func model() string {
 	return ""
 }
 
-// load reads the load average where Linux tells it.
+// load returns the load average on Linux.
 func load() float64 {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

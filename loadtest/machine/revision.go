@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// short is how much of a revision is told.
+// short is the number of characters of a revision in a report.
 const short = 12
 
-// revision is the one that the program was built of, or, where it does not know that, as
-// with "go run", the one of the folder, if that is the module's own.
+// revision returns the revision that the program was built from. If the build has no
+// revision, as with "go run", it returns that of the current folder if the folder is the
+// module's own.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -41,7 +42,8 @@ func marked(revision string, changed bool) string {
 	return revision
 }
 
-// git is what it says; empty: it is not there, or this is not its folder.
+// git returns the output of a git command; empty: git is not installed, or the folder is
+// not a git repository.
 func git(args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -18,47 +18,47 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// patience is how long one call may take before it counts as unanswered.
+// patience limits how long one call may take.
 const patience = 10 * time.Second
 
-// A Call asks once and checks the answer: an error is a wrong answer or none,
-// and ends the whole window. It must be safe for many goroutines.
+// A Call asks once and checks the answer. An error is a wrong answer or no answer, and ends
+// the whole window. It must be safe for concurrent use.
 type Call func(ctx context.Context) error
 
-// A Window says how to measure. The zero Window measures nothing.
+// A Window says how to measure. The zero Window has no calls.
 type Window struct {
 	// Callers is how many goroutines ask at the same time.
 	Callers int `json:"callers"`
 	// Warm runs before the window and is not counted.
 	Warm schema.Duration `json:"warm"`
-	// Long is the window itself.
+	// Long is the length of the window.
 	Long schema.Duration `json:"long"`
-	// Rate is how many calls a second all callers together begin, at even distances,
-	// as long as they are answered soon enough for that: what a call waits for the one
-	// before is in its own time. 0: each begins its next one at once.
+	// Rate is how many calls a second all callers together begin, at equal intervals. If
+	// answers are late, the wait for the previous call counts as part of a call. 0: each
+	// caller begins its next call at once.
 	Rate float64 `json:"rate,omitzero"`
 }
 
-// Figures are what a window showed.
+// Figures are the results of a window.
 type Figures struct {
 	// Calls ended inside the window.
 	Calls int64 `json:"calls"`
-	// P50, P99 and P999 are quantiles of how long a call took.
+	// P50, P99 and P999 are quantiles of the calls' durations.
 	P50  schema.Duration `json:"p50"`
 	P99  schema.Duration `json:"p99"`
 	P999 schema.Duration `json:"p999,omitzero"`
-	// Most is how long the longest took.
+	// Most is the longest duration of a call.
 	Most schema.Duration `json:"most"`
 	// PerSecond is the throughput of all callers together.
 	PerSecond float64 `json:"per_second"`
-	// Asked are all calls that were made, before and behind the window too, and
-	// Used is what they took of the process that asked.
+	// Asked is the number of all calls, including those before and after the window. Used
+	// is what they used in the process that asked.
 	Asked int64 `json:"asked"`
 	Used  Used  `json:"used"`
 }
 
-// Run keeps w.Callers asking for w.Warm and w.Long. The garbage of what was
-// measured before is collected first, so that nobody pays for others.
+// Run makes w.Callers ask for w.Warm and w.Long. It first collects the garbage of earlier
+// work, so that this measurement does not pay for it.
 func Run(ctx context.Context, w Window, call Call) (Figures, error) {
 	callers := make([]*caller, w.Callers)
 	for i := range callers {
@@ -89,8 +89,8 @@ func Run(ctx context.Context, w Window, call Call) (Figures, error) {
 	return f, nil
 }
 
-// Calls has callers make n calls together, for what cannot be asked for ever:
-// the i-th call, counted from 0, is told its i.
+// Calls makes n calls with the given number of concurrent callers, for measurements with a
+// limited number of calls. Call i, counted from 0, gets its i.
 func Calls(ctx context.Context, callers, n int, call func(ctx context.Context, i int) error) (Figures, error) {
 	all := make([]*caller, callers)
 	var next atomic.Int64
@@ -123,8 +123,8 @@ func Calls(ctx context.Context, callers, n int, call func(ctx context.Context, i
 	return f, nil
 }
 
-// Together makes n calls, all at the same time, however long they take: the i-th,
-// counted from 0, is told its i. It says how long each of them took.
+// Together makes n calls at the same time, without a time limit. Call i, counted from 0,
+// gets its i. It returns how long each of them took.
 func Together(ctx context.Context, n int, call func(ctx context.Context, i int) error) (Figures, error) {
 	if n == 0 {
 		return Figures{}, nil
@@ -150,7 +150,7 @@ func Together(ctx context.Context, n int, call func(ctx context.Context, i int) 
 	return read(all, int64(n), time.Since(began)), nil
 }
 
-// figures are what callers found together in so much time.
+// figures returns the combined results of callers in the given time.
 func figures(callers []*caller, took time.Duration) Figures {
 	all, asked := histogram(), int64(0)
 	for _, c := range callers {
@@ -160,7 +160,7 @@ func figures(callers []*caller, took time.Duration) Figures {
 	return read(all, asked, took)
 }
 
-// read reads the figures from what was counted of so many calls in so much time.
+// read returns the figures of a histogram.
 func read(all *hdrhistogram.Histogram, asked int64, took time.Duration) Figures {
 	return Figures{
 		Asked:     asked,
@@ -173,23 +173,23 @@ func read(all *hdrhistogram.Histogram, asked int64, took time.Duration) Figures 
 	}
 }
 
-// histogram counts nanoseconds with an error below 0.1 %.
+// histogram returns a histogram of nanoseconds with an error below 0.1 %.
 func histogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(2*patience), 3) }
 
-// caller is one goroutine's loop; what it found is read after it ended.
+// caller is the state of one goroutine. Its results are read after it has ended.
 type caller struct {
 	took  *hdrhistogram.Histogram
 	last  time.Time // when its last counted call ended
 	asked int64     // all calls, counted or not
-	// every is how far apart its calls begin; 0: each follows the one before. due is
-	// when the next one does.
+	// every is the interval between its calls; 0: each follows the one before. due is when
+	// the next one begins.
 	every time.Duration
 	due   time.Time
 }
 
-// paced waits until the next call is due, and says since when it counts: since it was
-// due, if the one before had not ended by then, or else since the timer, whose own
-// lateness is nobody's answer.
+// paced waits until the next call is due, and returns the time from which it counts. If the
+// call before ended too late, that is the due time. Otherwise it is the time of the timer,
+// because a late timer is not part of the answer.
 func (c *caller) paced(ctx context.Context, start time.Time) time.Time {
 	if c.every == 0 {
 		return start
@@ -203,8 +203,8 @@ func (c *caller) paced(ctx context.Context, start time.Time) time.Time {
 	return due
 }
 
-// loop asks until the window ends, and on until one call was counted: a window
-// that is shorter than a call, on a busy machine, becomes as long as that.
+// loop asks until the window ends and one call was counted. On a busy machine a window may
+// be shorter than a call; the window is then as long as that call.
 func (c *caller) loop(ctx context.Context, call Call, from, until time.Time) error {
 	for start := time.Now(); start.Before(until) || c.last.IsZero(); {
 		start = c.paced(ctx, start)
@@ -224,7 +224,7 @@ func (c *caller) loop(ctx context.Context, call Call, from, until time.Time) err
 	return nil
 }
 
-// record counts a call; what was due longer ago than can be counted counts as that.
+// record counts a call. It counts a call above the histogram's limit as that limit.
 func (c *caller) record(took time.Duration) error {
 	if err := c.took.RecordValue(int64(min(took, 2*patience))); err != nil {
 		return fmt.Errorf("a call took %v: %w", took, err)
@@ -232,15 +232,15 @@ func (c *caller) record(took time.Duration) error {
 	return nil
 }
 
-// once gives every kind of call the same deadline, as a real caller would, so
-// that what a context costs is in all figures alike.
+// once gives every kind of call the same deadline, as a real caller would, so that all
+// figures include the cost of a context.
 func once(ctx context.Context, call Call) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return call(ctx)
 }
 
-// Pause waits, and reports whether ctx is still on.
+// Pause waits, and reports whether ctx has not ended.
 func Pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// after is a call that is answered after d.
+// after returns a call that takes d.
 func after(d time.Duration) Call {
 	return func(ctx context.Context) error {
 		select {
@@ -64,8 +64,8 @@ func TestARateSpacesCalls(t *testing.T) {
 	})
 }
 
-// TestAStallIsPaidForByWhatWasDueInIt has one call of each caller take half a second, in
-// which as many were due as in every other one.
+// TestAStallIsPaidForByWhatWasDueInIt makes one call of each caller take half a second, in
+// which the normal number of calls is due.
 func TestAStallIsPaidForByWhatWasDueInIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

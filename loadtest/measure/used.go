@@ -8,20 +8,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Used is what a process used of the machine. Unlike a time on the clock it says
-// nearly the same on a machine that others use, too.
+// Used is what a process used of the machine. Unlike wall-clock time, it hardly depends on
+// other load on the machine.
 type Used struct {
-	// CPU is the time of its processors, in the kernel too, with that of the
-	// programs that it started and waited for.
+	// CPU is the processor time, including the kernel and child processes that were waited
+	// for.
 	CPU schema.Duration `json:"cpu"`
-	// Allocations and Bytes are what was put on the heap.
+	// Allocations and Bytes are the number and the size of heap allocations.
 	Allocations uint64 `json:"allocations"`
 	Bytes       uint64 `json:"bytes"`
 	// Waits is how often one of its threads gave up its processor, to wait.
 	Waits int64 `json:"waits"`
 }
 
-// SoFar is what this process has used since it began.
+// SoFar returns what this process has used since it began.
 func SoFar() Used {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -29,7 +29,7 @@ func SoFar() Used {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var r syscall.Rusage
 		if syscall.Getrusage(who, &r) != nil {
-			continue // it cannot fail with these
+			continue // these arguments cannot fail
 		}
 		u.CPU += schema.Duration(spent(r.Utime) + spent(r.Stime))
 		u.Waits += int64(r.Nvcsw) //nolint:unconvert // it has another type on other systems
@@ -39,7 +39,7 @@ func SoFar() Used {
 
 func spent(t syscall.Timeval) time.Duration { return time.Duration(t.Nano()) }
 
-// Since is what was used since then.
+// Since returns the use since then.
 func (u Used) Since(then Used) Used {
 	return Used{
 		CPU: u.CPU - then.CPU, Allocations: u.Allocations - then.Allocations,
@@ -47,7 +47,7 @@ func (u Used) Since(then Used) Used {
 	}
 }
 
-// Plus is what two processes used together.
+// Plus returns the sum for two processes.
 func (u Used) Plus(other Used) Used {
 	return Used{
 		CPU: u.CPU + other.CPU, Allocations: u.Allocations + other.Allocations,

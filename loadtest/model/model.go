@@ -12,29 +12,30 @@ import (
 // A Fleet is the load on a fabric. [Default] is an assumption; replace it with the figures of
 // your own agents.
 type Fleet struct {
-	// Agents are those that are at work at the same time.
+	// Agents is the number of agents that work at the same time.
 	Agents float64
-	// CallsPerMinute is how many events one of them asks about.
+	// CallsPerMinute is the number of events of one agent in a minute.
 	CallsPerMinute float64
 	// Local and Remote are the parts of the calls with a hook inside the broker and
 	// with a hook of a remote pool; the rest matches no hook.
 	Local, Remote float64
 	// HookTime is the CPU time, in seconds, that a hook of a remote pool needs itself.
 	HookTime float64
-	// Injections is how many items one agent is sent in an hour, Pending how many wait
-	// for it on average.
+	// Injections is the number of items for one agent in an hour. Pending is the average
+	// number that waits for it.
 	Injections, Pending float64
-	// AgentsPerHost share a connection, by the daemon of their host.
+	// AgentsPerHost is the number of agents that share a connection through the daemon of
+	// their host.
 	AgentsPerHost float64
-	// Cores are those of the machine of one broker or worker, Busy which part of them
-	// is to be used at most. A broker that is alone uses all of them.
+	// Cores is the number of cores of the machine of one broker or worker. Busy is the part
+	// of them that may be used. A broker that is alone uses all of them.
 	Cores, Busy float64
-	// Memory is what a broker may take of it, in bytes.
+	// Memory is how much of the machine's memory a broker may use, in bytes.
 	Memory float64
 }
 
-// Default is a million agents that each make a tool call in twenty seconds, before
-// and after which hooks are asked: most of them inside the broker or not at all.
+// Default returns a fleet of a million agents. Each makes a tool call every twenty seconds,
+// with hooks before and after it. Most hooks run inside the broker, or no hook matches.
 func Default() Fleet {
 	return Fleet{
 		Agents: 1_000_000, CallsPerMinute: 6, Local: 0.5, Remote: 0.2, HookTime: 0.001, Injections: 2, Pending: 0.1,
@@ -44,7 +45,7 @@ func Default() Fleet {
 
 // Check returns an error for a value that the model cannot use.
 func (f Fleet) Check() error {
-	const most = 1e15 // of anything: beyond it numbers are not counted any more
+	const most = 1e15 // the limit of all numbers: above it floats lose precision
 	for _, v := range []float64{f.Agents, f.CallsPerMinute, f.HookTime, f.Injections, f.Pending, f.AgentsPerHost, f.Cores, f.Memory} {
 		if v > most {
 			return fmt.Errorf("the value %v is too large to calculate with; write at most %v", v, most)
@@ -63,59 +64,61 @@ func (f Fleet) Check() error {
 	return nil
 }
 
-// Bounds of this release, which the model holds fleets against.
+// Limits of this release, which the model checks fleets against.
 const (
-	// mostItems wait in one fabric, and the cursors of its agents have so much room.
+	// mostItems is the limit of waiting items in one fabric. cursorBytes is the size limit
+	// of its agents' cursors.
 	mostItems   = 1_000_000
 	cursorBytes = 256 << 20
-	// listedBytes is the room of the list of agents that were seen lately, and
-	// seenEvery how often each broker writes there of each agent, in seconds.
+	// listedBytes is the size limit of the list of recently seen agents. seenEvery is how
+	// often each broker writes each agent there, in seconds.
 	listedBytes = 16 << 20
 	seenEvery   = 120
-	// mostConnections is how many clients one NATS server takes unless it is told
-	// otherwise.
+	// mostConnections is how many clients one NATS server accepts by default.
 	mostConnections = 64 << 10
-	// mostEnds is how many ends of items are remembered for a day; where there are more it
-	// is for an hour. endBytes is what a broker and the server in it hold of each, as the
-	// ten minutes of faults in loadtest/BENCHMARKS.md showed it.
+	// mostEnds is how many ended items a fabric remembers for a day; if there are more, it
+	// remembers them for an hour. endBytes is what a broker with its server holds of each,
+	// measured in the ten minutes of faults in loadtest/BENCHMARKS.md.
 	mostEnds = 500_000
 	endBytes = 245
 	day      = 24 * 3600
-	// recordBytes is what a verdict takes of the record, packed, and recordRoom what the
-	// record has unless it is told otherwise.
+	// recordBytes is the compressed size of a verdict in the record. recordRoom is the
+	// default size of the record.
 	recordBytes = 150
 	recordRoom  = 1 << 30
-	// writesPerItem are those to the items' stream: it is put there, and it ends. With
-	// another stream, of the same rate, it is claimed, and acknowledged with the next
-	// claim or by itself.
+	// writesPerItem is the number of writes of an item to the items' stream: when it enters
+	// the queue and when it ends. Another stream, with the same rate, has its claim, and
+	// its acknowledgement, which may come with the next claim.
 	writesPerItem = 2
 )
 
-// calls is how many events one agent asks about in a second.
+// calls returns the number of events of one agent in a second.
 func (f Fleet) calls() float64 { return f.CallsPerMinute / 60 }
 
-// perCall is the broker's CPU time for a call of this mixture. What many connections add
-// to a call of one hook inside the broker they are taken to add to every call.
+// perCall returns the broker's CPU time for a call of this mixture. The model assumes that
+// many connections add the same time to every call as to a call of one hook inside the
+// broker.
 func (f Fleet) perCall(u *Units) float64 {
 	return (1-f.Local-f.Remote)*u.Call + f.Local*u.LocalCall + f.Remote*u.RemoteCall + max(u.FleetCall-u.LocalCall, 0)
 }
 
-// items is how many of them one agent is sent in a second.
+// items returns the number of items for one agent in a second.
 func (f Fleet) items() float64 { return f.Injections / 3600 }
 
-// cpu is the broker's CPU time for one agent, in each second. That an item is claimed
-// is taken to be as dear as that it is put into the queue.
+// cpu returns the broker's CPU time for one agent, in each second. The model assumes that a
+// claim of an item costs the same as adding the item to the queue.
 func (f Fleet) cpu(u *Units) float64 { return f.calls()*f.perCall(u) + 2*f.items()*u.ItemCPU }
 
-// held is what a broker holds of one agent, in bytes.
+// held returns the memory that a broker needs for one agent, in bytes.
 func (f Fleet) held(u *Units) float64 { return u.Agent + f.Pending*u.Item }
 
-// ends is what a broker holds of the items that so many agents were delivered, in bytes.
+// ends returns the memory that a broker needs for the ended items of the given number of
+// agents, in bytes.
 func (f Fleet) ends(agents float64) float64 {
 	return endBytes * min(mostEnds, agents*f.items()*day)
 }
 
-// most is how many agents a broker's memory bears, half of which is garbage to come.
+// most returns how many agents fit into a broker's memory, half of which is for garbage.
 func (f Fleet) most(u *Units) float64 {
 	room := f.Memory / 2
 	if few := room / (f.held(u) + endBytes*f.items()*day); few*f.items()*day <= mostEnds {
@@ -124,16 +127,16 @@ func (f Fleet) most(u *Units) float64 {
 	return (room - endBytes*mostEnds) / f.held(u)
 }
 
-// A Limit is what stops a single fabric from growing.
+// A Limit is a limit of the growth of a single fabric.
 type Limit struct {
-	// What is met, and at how many Agents.
+	// What is the limit, which Agents agents reach.
 	What   string
 	Agents float64
-	// Sum shows the arithmetic, Then what is to be done about it.
+	// Sum shows the arithmetic, and Then the remedy.
 	Sum, Then string
 }
 
-// Limits are in the order in which they are met.
+// Limits returns the limits in the order in which they are reached.
 func (f Fleet) Limits(u *Units) []Limit {
 	all := []Limit{
 		{
@@ -194,8 +197,8 @@ func (f Fleet) limits(u *Units) result.Table {
 	return t
 }
 
-// Cells is how many fabrics the agents need, each with the buckets of its own, so
-// that none meets a limit that more brokers do not move.
+// Cells returns how many fabrics the agents need, each with its own buckets. No fabric then
+// reaches a limit that more brokers cannot raise.
 func (f Fleet) Cells(u *Units) float64 {
 	n := 1.0
 	for _, agents := range []float64{
@@ -208,7 +211,7 @@ func (f Fleet) Cells(u *Units) float64 {
 	return n
 }
 
-// Document is the model in tables.
+// Document returns the model as tables.
 func (f Fleet) Document(u *Units) *result.Document {
 	d := &result.Document{
 		Title:  fmt.Sprintf("%s agents, calculated from the cost of one; this command measures nothing", grouped(f.Agents)),

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// simple are units that can be reckoned with in the head.
+// simple returns units for mental arithmetic.
 func simple() Units {
 	return Units{
 		Call: 10e-6, LocalCall: 20e-6, RemoteCall: 40e-6, WorkerCall: 20e-6, FleetCall: 20e-6, Wire: 1024, WorkerWire: 2048,
@@ -86,8 +86,8 @@ func TestManyConnectionsMakeEveryCallDearer(t *testing.T) {
 	}
 }
 
-// TestTheMemoryOfABrokerIsFull looks whether as many agents as a broker bears fill it,
-// where few items end and where more do than are remembered.
+// TestTheMemoryOfABrokerIsFull checks that the highest number of agents fills a broker's
+// memory, both below and above the limit of remembered ends.
 func TestTheMemoryOfABrokerIsFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, u := small(), simple()
@@ -110,7 +110,7 @@ func TestWhatNobodyUsesIsNoLimit(t *testing.T) {
 	}
 }
 
-// More of anything never takes less.
+// A larger fleet never needs less.
 func TestMoreTakesMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, u := small(), simple()

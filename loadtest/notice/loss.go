@@ -17,15 +17,15 @@ import (
 type loss struct {
 	name, title string
 	budget      time.Duration
-	// server has the NATS server be a process of its own, without which the one
-	// broker has it in itself.
+	// server means a separate NATS server process. Without it the only broker contains the
+	// server.
 	server           bool
 	brokers, workers int
-	// happen has it happen once.
+	// happen causes the loss once.
 	happen func(*stand, context.Context) (sample, error)
 }
 
-// losses are all of them.
+// losses returns all losses.
 func losses() []loss {
 	const soon, second = 20 * time.Millisecond, time.Second
 	return []loss{
@@ -36,9 +36,9 @@ func losses() []loss {
 	}
 }
 
-// A sample is what one loss showed.
+// A sample is the result of one loss.
 type sample struct {
-	// noticed is how long it took; 0: no hook started again.
+	// noticed is the time until the hook started again; 0: it did not.
 	noticed time.Duration
 	answers []answer
 }
@@ -69,15 +69,15 @@ func (s *stand) stopped(ctx context.Context) (got sample, err error) {
 	return got, <-over
 }
 
-// told is what a worker has told.
+// told is the answer of a worker.
 type told struct {
 	by     *faults.Victim
 	begins []Begin
 	err    error
 }
 
-// without makes a call and does the fault to the worker that has it. The other
-// worker is who notices.
+// without makes a call and does the fault to the worker that has it. The other worker must
+// then start the hook.
 func (s *stand) without(ctx context.Context, fault func(*faults.Victim) error) (got sample, who *faults.Victim, err error) {
 	c, err := s.ask(ctx, 1)
 	if err != nil {
@@ -110,23 +110,23 @@ func (s *stand) without(ctx context.Context, fault func(*faults.Victim) error) (
 	return got, first.by, nil
 }
 
-// someTime lets a call be under way for as long as a sign of life may be old: how
-// old the last one is when somebody is lost is chance then, as it is elsewhere.
+// someTime waits for a random part of the heartbeat interval: outside tests too, the age of
+// the last heartbeat at a loss is random.
 func someTime(ctx context.Context) { measure.Pause(ctx, rand.N(schema.BeatEvery)) }
 
-// since is how long after a moment it began.
+// since returns how long after a moment b began.
 func since(at time.Time, b Begin) time.Duration { return time.Unix(0, b.At).Sub(at) }
 
 const (
-	// together is how many calls are under way when a broker is lost. Which broker
-	// has which of them is chance.
+	// together is the number of calls in flight when a broker is lost. It is random which
+	// broker has which call.
 	together = 8
-	// draws is how often chance may leave the lost one without any.
+	// draws is the number of tries to find the lost broker with calls.
 	draws = 3
 )
 
-// bereft kills a broker that has calls. Each of those is asked again, and what
-// counts is the last of them: until then somebody waits in vain.
+// bereft kills a broker that has calls. The client asks for each of them again. The figure
+// is the time until the last of them, because until then a caller waits.
 func (s *stand) bereft(ctx context.Context) (got sample, err error) {
 	for range draws {
 		more, err := s.bereftOnce(ctx)
@@ -167,8 +167,8 @@ func (s *stand) bereftOnce(ctx context.Context) (got sample, err error) {
 	return got, broker.Start(ctx)
 }
 
-// lastAgain is how long after a moment the last event began that had begun
-// before; 0: none did. Begins are in the order of time.
+// lastAgain returns how long after a moment the last repeated event began; 0: no event was
+// repeated. begins is in the order of time.
 func lastAgain(at time.Time, begins []Begin) (last time.Duration) {
 	seen := map[string]bool{}
 	for _, b := range begins {

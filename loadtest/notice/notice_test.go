@@ -20,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The test program is the processes, too.
+// TestMain lets the test program run as each of the processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "role" {
 		starts := roles.All()
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestEveryLossIsNoticed looks whether somebody notices, never how soon.
+// TestEveryLossIsNoticed checks that every loss is noticed. It does not check how soon.
 func TestEveryLossIsNoticed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether losses are noticed, and by whom, stays untested")

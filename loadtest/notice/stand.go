@@ -24,21 +24,22 @@ import (
 )
 
 const (
-	// pool is the workers', tool what calls are about.
+	// pool is the workers' pool. tool is the tool of the calls.
 	pool = "notice"
 	tool = "Slow"
-	// asker is who calls.
+	// asker is the connection name of the client.
 	asker = "loadtest notice"
-	// patience is how long a call, and what is waited for beside it, may take.
+	// patience limits how long a call, and the waits beside it, may take.
 	patience = 10 * time.Second
-	// again is how often it is looked whether all know each other.
+	// again is the interval between checks whether all processes are connected.
 	again = 20 * time.Millisecond
-	// relaxed is how often servers sync to disk: nothing here waits for that.
+	// relaxed is the interval at which servers sync to disk: this test does not depend on
+	// it.
 	relaxed = schema.Duration(time.Second)
 )
 
-// hooksYAML is the one hook: it may run twice, and a call that it could not judge
-// must not pass.
+// hooksYAML returns the configuration with one hook. The hook may run twice, and a call
+// that it could not judge must not pass.
 func hooksYAML() string {
 	return fmt.Sprintf(`presets: []
 hooks:
@@ -47,7 +48,7 @@ hooks:
 `, tool, handler, pool)
 }
 
-// A stand is a fabric that is up, and who asks it.
+// A stand is a running fabric and its client.
 type stand struct {
 	field   *field.Field
 	client  *client.Client
@@ -55,7 +56,7 @@ type stand struct {
 	workers []*faults.Victim
 }
 
-// takes is how long the hook takes, longer than the time between two heartbeats.
+// takes is how long the hook runs, longer than the heartbeat interval.
 const takes = schema.Duration(600 * time.Millisecond)
 
 // open starts the fabric for a loss.
@@ -110,7 +111,8 @@ func (s *stand) close() error {
 	return s.field.Close()
 }
 
-// named is a process's name as a worker can have it: subjects take no dots in it.
+// named returns a process's name in the form of a worker's name, which cannot contain dots
+// in a subject.
 func named(by string) string { return strings.ReplaceAll(by, ".", "-") }
 
 // ready waits until a broker knows all workers that are up.
@@ -129,7 +131,7 @@ func (s *stand) ready(ctx context.Context) error {
 	}
 }
 
-// complete reports whether all workers are there, and can run what is active.
+// complete reports whether all workers are up and can run the active configuration.
 func (s *stand) complete(now schema.FabricStatus) bool {
 	var here []string
 	for _, p := range now.Pools {
@@ -142,20 +144,19 @@ func (s *stand) complete(now schema.FabricStatus) bool {
 	return !slices.ContainsFunc(s.workers, func(v *faults.Victim) bool { return !slices.Contains(here, named(v.By())) })
 }
 
-// An answer is what came of a call.
+// An answer is the result of a call.
 type answer struct {
 	verdict *schema.Verdict
 	err     error
 }
 
-// calls are calls under way.
+// calls are calls in flight.
 type calls struct {
 	events  []string
 	answers chan answer
 }
 
-// ask makes n calls at once. The fabric is asked as everybody asks it, so that
-// one that is lost is asked for again.
+// ask makes n calls at once. It uses the normal client, which repeats a lost request.
 func (s *stand) ask(ctx context.Context, n int) (*calls, error) {
 	c := &calls{answers: make(chan answer, n)}
 	for range n {
@@ -188,7 +189,8 @@ func (c *calls) all() []answer {
 	return all
 }
 
-// begun asks a worker for what began of the calls, when that is so many at least.
+// begun asks a worker which hooks of the calls have begun, and waits until there are at
+// least want.
 func (c *calls) begun(ctx context.Context, worker *faults.Victim, want int) (all []Begin, err error) {
 	err = worker.Ask(ctx, Look{Events: c.events, Want: want, For: schema.Duration(patience)}, &all)
 	return all, err

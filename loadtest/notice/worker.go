@@ -14,25 +14,25 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// Worker is the role of a worker that tells when its hooks begin.
+// Worker is the role of a worker that reports when its hooks begin.
 const Worker = "notice-worker"
 
-// Roles are the roles of this package.
+// Roles returns the roles of this package.
 func Roles() map[string]proc.Start { return map[string]proc.Start{Worker: proc.Started(startWorker)} }
 
 const (
-	// handler is the name of the one handler there is.
+	// handler is the name of the only handler.
 	handler = "refuse"
-	// refused is the reason of what it refuses: no failure gives it.
+	// refused is the reason of the hook's denials, which no failure has.
 	refused = "refused by the hook itself"
-	// slots is how many hooks a worker runs at once: more than are ever under way.
+	// slots is how many hooks a worker runs at once: more than are ever in flight.
 	slots = 64
 )
 
-// WorkerConfig is what such a worker is to be started with.
+// WorkerConfig configures such a worker.
 type WorkerConfig struct {
 	NATS string `json:"nats"`
-	// Name is the worker's.
+	// Name is the worker's name.
 	Name string `json:"name"`
 	// Takes is how long the hook takes.
 	Takes schema.Duration `json:"takes"`
@@ -43,14 +43,14 @@ type Look struct {
 	Events []string `json:"events"`
 	// Want is how many must have begun before it answers; 0: it answers at once.
 	Want int `json:"want"`
-	// For is how long it waits for them at most.
+	// For limits how long it waits for them.
 	For schema.Duration `json:"for"`
 }
 
-// A Begin is that the hook began for an event.
+// A Begin records that the hook began for an event.
 type Begin struct {
 	Event string `json:"event"`
-	// At is when, in nanoseconds since 1970.
+	// At is the time, in nanoseconds since 1970.
 	At int64 `json:"at"`
 }
 
@@ -76,7 +76,7 @@ func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	}}, nil
 }
 
-// begins is the runner of the one handler, and its book.
+// begins is the runner of the handler. It records when the hooks began.
 type begins struct {
 	takes time.Duration
 
@@ -85,7 +85,7 @@ type begins struct {
 	more chan struct{}      // closed at the next one
 }
 
-// Load knows one name.
+// Load returns the handler if h names it.
 func (b *begins) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	if h.Handler != handler {
 		return nil, fmt.Errorf("this program serves only the handler %q, not %q", handler, h.Handler)
@@ -93,10 +93,10 @@ func (b *begins) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	return workers.HandlerFunc(b.refuse), nil
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (*begins) Close() error { return nil }
 
-// refuse writes down that it began, and takes its time.
+// refuse records that the hook began, waits, and denies the call.
 func (b *begins) refuse(ctx context.Context, e *schema.Event) (schema.Result, error) {
 	b.note(e.EventID, time.Now())
 	if !measure.Pause(ctx, b.takes) {
@@ -113,7 +113,7 @@ func (b *begins) note(event string, at time.Time) {
 	b.more = make(chan struct{})
 }
 
-// look answers a [Look] with what began, in the order of time.
+// look answers a [Look] with the hooks that began, in the order of time.
 func (b *begins) look(ctx context.Context, line []byte) (any, error) {
 	var l Look
 	if err := schema.Unmarshal(line, &l); err != nil {
@@ -134,7 +134,8 @@ func (b *begins) look(ctx context.Context, line []byte) (any, error) {
 	}
 }
 
-// begun is what began of those events, and what is closed when there is more.
+// begun returns when the hooks of those events began, and a channel that is closed when
+// another one begins.
 func (b *begins) begun(events []string) (all []Begin, more <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

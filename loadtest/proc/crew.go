@@ -17,22 +17,22 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Crew is the children of one parent. It is not safe for many goroutines.
+// A Crew has the children of one parent. It is not safe for concurrent use.
 type Crew struct {
-	// Args go before the role's name on a child's command line.
+	// Args precede the role's name on a child's command line.
 	Args []string
-	// Env is what children have in their environment beside what this process has.
+	// Env is added to this process's environment for children.
 	Env []string
-	// Log takes what the children say on standard error; nil: nobody listens.
+	// Log receives the standard error of the children; nil: it is discarded.
 	Log *os.File
-	// Within starts what it is given somewhere else, as on another host; nil: here.
+	// Within calls start in another environment, such as another host; nil: here.
 	Within func(start func() error) error
 
 	children []*Child
 }
 
-// Start starts a child, gives it its configuration and waits until it is up.
-// Facts takes what the role tells of itself; nil: the parent does not ask.
+// Start starts a child, sends it its configuration and waits until it is up. Facts receives
+// the facts that the role reports; nil: the facts are not requested.
 func (c *Crew) Start(ctx context.Context, role string, config, facts any) (*Child, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *Crew) Start(ctx context.Context, role string, config, facts any) (*Chil
 	return child, nil
 }
 
-// Environ is that of this process, without what configures the fabric: a load test
-// must never meet the fabric that whoever runs it uses, unless it is told to.
+// Environ returns the environment of this process without the settings of the fabric: a
+// load test must use its user's own fabric only if a flag names it.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "HOOKFABRIC_") || strings.HasPrefix(v, "XDG_RUNTIME_DIR=")
@@ -72,21 +72,21 @@ func (c *Crew) Stop() error {
 	return errors.Join(errs...)
 }
 
-// A Child is one role in a process of its own.
+// A Child is one role in its own process.
 type Child struct {
 	role  string
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan []byte
-	// ended is closed once the process was waited for; failure is set before.
+	// ended is closed after the wait for the process; failure is set before.
 	ended   chan struct{}
 	failure error
-	// killed is that Kill ended it.
+	// killed reports that Kill ended it.
 	killed atomic.Bool
 }
 
-// Like is a crew without children whose processes are started like those of this one,
-// with env in their environment, too.
+// Like returns a crew without children that starts processes like c, with env added to
+// their environment.
 func (c *Crew) Like(env ...string) *Crew {
 	return &Crew{Args: c.Args, Env: slices.Concat(c.Env, env), Log: c.Log, Within: c.Within}
 }
@@ -112,7 +112,7 @@ func (c *Crew) started(cmd *exec.Cmd, role string) (*Child, error) {
 	return child, nil
 }
 
-// follow hands on the child's lines and reaps it when they end.
+// follow forwards the child's lines and reaps the child when they end.
 func (c *Child) follow(out io.Reader) {
 	defer close(c.ended)
 	r := bufio.NewReader(out)
@@ -127,8 +127,8 @@ func (c *Child) follow(out io.Reader) {
 	c.failure = c.cmd.Wait()
 }
 
-// Ask sends a request and decodes the answer into value, unless that is nil.
-// After an answer that did not come in time the child is of no more use.
+// Ask sends a request and decodes the answer into value, unless value is nil. After an
+// answer that came too late the child cannot be used any more.
 func (c *Child) Ask(ctx context.Context, request, value any) error {
 	line, err := schema.Marshal(request)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Child) died() error {
 	return fmt.Errorf("the role %s ended before it answered: %w", c.role, errors.Join(c.failure, io.EOF))
 }
 
-// decoded reads an answer line.
+// decoded decodes an answer line.
 func decoded(line []byte, value any) error {
 	var r reply
 	if err := schema.Unmarshal(line, &r); err != nil {
@@ -168,9 +168,9 @@ func decoded(line []byte, value any) error {
 	return schema.Unmarshal(r.Value, value)
 }
 
-// Kill ends the child and its whole group at once, as a power cut would, and
-// waits until it is gone. Nothing is wrong with a child that ended so. An Ask
-// beside it ends with an error; a Stop must not run beside it.
+// Kill kills the child and its process group at once, as a power cut would, and waits until
+// it has ended. Its exit status is not an error then. A concurrent Ask returns an error.
+// Stop must not run at the same time.
 func (c *Child) Kill() error {
 	c.killed.Store(true)
 	select {
@@ -181,14 +181,14 @@ func (c *Child) Kill() error {
 	}
 }
 
-// Freeze stops the child and its whole group where they are, as a machine does
-// that has no time for them. They are there, and do nothing, until [Child.Thaw].
+// Freeze stops the child and its process group, as an overloaded machine would, until
+// [Child.Thaw].
 func (c *Child) Freeze() error { return c.signal(syscall.SIGSTOP) }
 
-// Thaw has the child and its group go on.
+// Thaw lets the child and its process group continue.
 func (c *Child) Thaw() error { return c.signal(syscall.SIGCONT) }
 
-// signal sends a signal to the child's group, unless that has ended.
+// signal sends a signal to the child's process group, unless the child has ended.
 func (c *Child) signal(s syscall.Signal) error {
 	select {
 	case <-c.ended: // its id may be another process's by now
@@ -201,19 +201,20 @@ func (c *Child) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Ended is closed once the child was waited for, whatever ended it.
+// Ended returns a channel that is closed after the child's process has ended, for any
+// reason.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
-// Pid is the id of the child's process, and of its group.
+// Pid returns the id of the child's process and of its process group.
 func (c *Child) Pid() int { return c.cmd.Process.Pid }
 
-// Stop closes the child's input, waits until it has ended, and ends it and its
-// whole group by force if it does not. A second Stop does nothing.
+// Stop closes the child's input and waits until it has ended. After a time limit it kills
+// the child's process group. A second Stop does nothing.
 func (c *Child) Stop() error {
 	if c.killed.Load() {
 		return nil
 	}
-	_ = c.in.Close() // it may have ended, and closed the pipe, by itself
+	_ = c.in.Close() // the child may have ended and closed the pipe
 	late := time.NewTimer(2 * grace)
 	defer late.Stop()
 	var said error
@@ -227,7 +228,7 @@ func (c *Child) Stop() error {
 				return fmt.Errorf("the role %s ended with an error: %w", c.role, errors.Join(c.failure, said))
 			}
 			return nil
-		case line, ok := <-lines: // an answer that nobody waits for any more, or why it ends badly
+		case line, ok := <-lines: // a late answer without a caller, or the error that the child ends with
 			if !ok {
 				lines = nil
 				continue
@@ -239,8 +240,7 @@ func (c *Child) Stop() error {
 	}
 }
 
-// kill ends the child's process group. One that has ended by itself meanwhile
-// is no failure.
+// kill kills the child's process group. It is not an error if the group has already ended.
 func (c *Child) kill() error {
 	err := syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
 	for range c.lines {

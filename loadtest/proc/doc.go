@@ -16,13 +16,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// grace is how long a child may take to end once it was told to.
+// grace limits how long a child may take to end after its input is closed.
 const grace = 10 * time.Second
 
 // reply is one line from a child to its parent.
 type reply struct {
-	// Value is the answer; absent where there is nothing to say.
+	// Value is the answer; absent: the answer is empty.
 	Value jsontext.Value `json:"value,omitzero"`
-	// Error is a sentence; empty: it went well.
+	// Error is the error message; empty: success.
 	Error string `json:"error,omitzero"`
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The test program is its own child: with a role's name as its argument it
+// TestMain lets the test program be its own child: with a role's name as its argument it
 // serves that role and ends.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "role" {
@@ -60,7 +60,7 @@ func startEcho(_ context.Context, config hello) (*Role, error) {
 	}, nil
 }
 
-// startParent starts a child of its own that inherits standard error.
+// startParent starts a child that inherits standard error.
 func startParent(ctx context.Context, config hello) (*Role, error) {
 	crew := &Crew{Args: []string{"role"}, Log: os.Stderr}
 	_, err := crew.Start(ctx, "echo", config, nil)
@@ -161,9 +161,9 @@ func TestAStartThatHangsEndsWithItsParent(t *testing.T) {
 	}
 }
 
-// TestNoOrphans kills a parent without warning. The pipe's writing end is held
-// by the parent and by its child, as their standard error: it ends for the
-// reader when both have ended.
+// TestNoOrphans kills a parent without warning. The parent and its child hold the writing
+// end of the pipe, as their standard error. The reader sees the end of the pipe when both
+// have ended.
 func TestNoOrphans(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// errParentGone ends what a child does when its input ends.
+// errParentGone is the cause that ends a child's work when its input ends.
 var errParentGone = errors.New("the parent closed its end")
 
-// A Role is what one child is there for, once it has been started.
+// A Role is the running part of a child.
 type Role struct {
-	// Facts tell the parent where to find the role; nil: there is nothing to tell.
+	// Facts are the facts for the parent, such as the role's address; nil: no facts.
 	Facts any
-	// Do answers a request of the parent; nil: the role takes none.
+	// Do answers a request of the parent; nil: the role accepts no requests.
 	Do func(ctx context.Context, request []byte) (any, error)
-	// Close ends the role and waits for it; nil: there is nothing to end.
+	// Close ends the role and waits for it; nil: the role needs no closing.
 	Close func() error
 }
 
-// A Start brings a role up from its configuration. Its context ends with the
-// parent, so that a start that hangs ends too.
+// A Start starts a role with its configuration. Its context ends with the parent, so that a
+// start that hangs ends too.
 type Start func(ctx context.Context, config []byte) (*Role, error)
 
-// Started adapts a function that takes its configuration decoded.
+// Started adapts a function with a decoded configuration.
 func Started[C any](start func(ctx context.Context, config C) (*Role, error)) Start {
 	return func(ctx context.Context, line []byte) (*Role, error) {
 		var config C
@@ -42,8 +42,8 @@ func Started[C any](start func(ctx context.Context, config C) (*Role, error)) St
 	}
 }
 
-// Serve is a child's life: it starts the role with the first line of in,
-// answers every further line on out, and closes the role when in ends.
+// Serve runs a child: it starts the role with the first line of in, answers every further
+// line on out, and closes the role when in ends.
 func Serve(ctx context.Context, start Start, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -72,14 +72,15 @@ func Serve(ctx context.Context, start Start, in io.Reader, out io.Writer) error 
 		return err
 	}
 	if failed := role.Close(); failed != nil {
-		// A last line that nobody asked for: the parent says why its child ended badly.
+		// A last line without a request: the parent reports why its child ended with an
+		// error.
 		err = errors.Join(err, failed, answer(out, nil, failed))
 	}
 	return err
 }
 
-// abandon is the last resort: a role that does not end after its parent has
-// gone would be an orphan for ever.
+// abandon exits after a time limit, as the last resort: a role that does not end after its
+// parent has ended would run as an orphan without end.
 func abandon() {
 	time.AfterFunc(grace, func() {
 		fmt.Fprintf(os.Stderr, "the role did not end within %v of its parent; giving up\n", grace)
@@ -87,7 +88,7 @@ func abandon() {
 	})
 }
 
-// read hands on lines until in ends.
+// read sends lines until in ends.
 func read(ctx context.Context, in io.Reader, lines chan<- []byte) {
 	r := bufio.NewReader(in)
 	for {
@@ -111,7 +112,7 @@ func serve(ctx context.Context, role *Role, request []byte, out io.Writer) error
 	return answer(out, value, err)
 }
 
-// answer writes one line: a value, or an error instead of one.
+// answer writes one line, with a value or an error.
 func answer(out io.Writer, value any, failure error) error {
 	var r reply
 	if failure != nil {

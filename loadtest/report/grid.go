@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// figures are a run's figures as a table.
+// figures returns a run's figures as a table.
 func figures(d *result.Document) result.Table {
 	t := result.Table{Title: "figures", Columns: []string{"figure", "value", "95 % interval", "budget", ""}}
 	judged := slices.ContainsFunc(d.Figures, func(f result.Figure) bool { return f.Budget != nil })
@@ -25,7 +25,7 @@ func figures(d *result.Document) result.Table {
 	return t
 }
 
-// checks are a run's checks as a table.
+// checks returns a run's checks as a table.
 func checks(d *result.Document) result.Table {
 	t := result.Table{Title: "checks", Columns: []string{"check", "seen", "wrong", ""}}
 	for _, c := range d.Checks {
@@ -34,7 +34,7 @@ func checks(d *result.Document) result.Table {
 	return t
 }
 
-// grid writes a table in columns as wide as they need, numbers to the right.
+// grid writes a table with columns of the needed width. Numbers are aligned to the right.
 func grid(w io.Writer, t result.Table) error {
 	columns := len(t.Columns)
 	for _, row := range t.Rows {
@@ -63,7 +63,7 @@ func grid(w io.Writer, t result.Table) error {
 	return nil
 }
 
-// measured is the width of a column, and whether it is one of numbers.
+// measured returns the width of a column, and whether it has numbers.
 func measured(t result.Table, column int) (width int, numbers bool) {
 	numbers = true
 	for i, row := range append([][]string{t.Columns}, t.Rows...) {
@@ -78,8 +78,8 @@ func measured(t result.Table, column int) (width int, numbers bool) {
 	return width, numbers && len(t.Rows) > 0
 }
 
-// numeric reports whether a cell is a number with at most a unit behind it, or
-// stands for one that there is not.
+// numeric reports whether a cell is a number with at most a unit after it, or a placeholder
+// for a missing number.
 func numeric(cell string) bool {
 	const words = 3 // "≤ 2 ms"
 	if len(strings.Fields(cell)) > words {

@@ -13,8 +13,8 @@ import (
 //go:embed report.html.tmpl
 var page string
 
-// HTML writes documents as one page. It fetches nothing and runs no script. It is light or
-// dark as the system of its reader is.
+// HTML writes documents as one page, which fetches nothing and runs no script. It follows
+// the reader's light or dark mode.
 func HTML(w io.Writer, docs ...*result.Document) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"figures": figures, "checks": checks, "circumstances": circumstances, "summary": Summary,
@@ -37,7 +37,7 @@ func HTML(w io.Writer, docs ...*result.Document) error {
 	return nil
 }
 
-// numbers reports whether a column of a table is one of numbers.
+// numbers reports whether a column of a table has numbers.
 func numbers(t result.Table, column int) bool {
 	_, yes := measured(t, column)
 	return yes
@@ -46,7 +46,7 @@ func numbers(t result.Table, column int) bool {
 // careful reports whether a note must not be missed.
 func careful(note string) bool { return strings.HasPrefix(note, "CAREFUL") }
 
-// bad reports whether a cell says that something is wrong.
+// bad reports whether a cell reports an error.
 func bad(cell string) bool {
 	for _, word := range []string{"VIOLATION", "OVER BUDGET", "NOT TESTED", "worse", "not tested"} {
 		if strings.HasPrefix(cell, word) {

@@ -135,7 +135,7 @@ func scale(axis *plot.Axis, a result.Axis, all func(add func(float64))) {
 	})
 }
 
-// marks draws what was done to the fabric: a vertical line for each moment, a band for each
+// marks draws the actions on the fabric: a vertical line for each moment, a band for each
 // duration, in one colour for each kind.
 func marks(chart *plot.Plot, p result.Plot, entry func(string, plot.Thumbnailer)) error {
 	kinds, of := named(p.Marks, func(m result.Mark) string { return cmp.Or(m.Group, m.Label) })

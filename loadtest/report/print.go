@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// Value is a figure with its unit.
+// Value returns a figure with its unit.
 func Value(f result.Figure) string { return units.Value(f.Value, f.Unit) }
 
 // Print writes documents for a terminal.
@@ -66,7 +66,7 @@ func printed(w *strings.Builder, d *result.Document) error {
 	return nil
 }
 
-// examples are what was found wrong, one a line.
+// examples writes the examples of failed checks, one a line.
 func examples(w *strings.Builder, d *result.Document) {
 	for _, c := range d.Checks {
 		for _, example := range c.Examples {

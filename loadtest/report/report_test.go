@@ -15,7 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// document is one in which all there can be is, and texts are hard to show.
+// document returns a document with all kinds of content, and with texts that are hard to
+// show.
 func document() *result.Document {
 	return &result.Document{
 		Scenario: "fleet", Title: `200 agents </title><script>alert("x")</script>`, Started: time.Unix(1_700_000_000, 0), Took: 61.04,
@@ -108,7 +109,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// page is the HTML of documents.
+// htmlOf returns the HTML of documents.
 func htmlOf(t *testing.T, docs ...*result.Document) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -118,8 +119,8 @@ func htmlOf(t *testing.T, docs ...*result.Document) string {
 	return b.String()
 }
 
-// TestThePageIsWellFormed reads it as XML, which is stricter than HTML, and holds it
-// to what a browser must not do with it: fetch or run anything.
+// TestThePageIsWellFormed reads it as XML, which is stricter than HTML, and checks that a
+// browser fetches and runs nothing.
 func TestThePageIsWellFormed(t *testing.T) {
 	page := htmlOf(t, document(), &result.Document{}, document())
 	d := xml.NewDecoder(strings.NewReader(page))

@@ -10,9 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// Interval is a figure's 95 % interval in the scale of its value, or nothing where no
-// samples say how sure it is. Ends that are of another size than the value, as of one
-// that is nothing most of the time, have their own scales.
+// Interval returns a figure's 95 % interval in the scale of its value, or "" without
+// samples. Ends of another magnitude than the value have their own scales.
 func Interval(f result.Figure) string {
 	const legible = 10_000
 	if f.Low == f.High {
@@ -26,7 +25,7 @@ func Interval(f result.Figure) string {
 	return fmt.Sprintf("[%s %s]", s.Number(f.Low), s.Number(f.High))
 }
 
-// Budget is what a figure must keep to, in words.
+// Budget returns the budget of a figure, in words.
 func Budget(f result.Figure) string {
 	if f.Budget == nil {
 		return ""
@@ -41,7 +40,8 @@ func Budget(f result.Figure) string {
 	return bound + units.Value(*f.Budget, f.Unit)
 }
 
-// kept says whether a figure keeps its budget; nothing where there is none.
+// kept returns a text that says whether a figure is within its budget, or "" without a
+// budget.
 func kept(f result.Figure) string {
 	switch {
 	case f.Budget == nil || f.Better == result.Neither:
@@ -53,7 +53,7 @@ func kept(f result.Figure) string {
 	}
 }
 
-// held says what came of a check.
+// held returns the result of a check, in words.
 func held(c result.Check) string {
 	switch {
 	case c.OK():
@@ -67,8 +67,7 @@ func held(c result.Check) string {
 
 func count(n int64) string { return units.Thousands(fmt.Sprint(n)) }
 
-// circumstances say when and where a run was made, and how: a line each, a name
-// and what belongs to it.
+// circumstances returns when, where and how a run was made: pairs of a name and a text.
 func circumstances(d *result.Document) [][2]string {
 	var all [][2]string
 	add := func(name, what string) {
@@ -91,7 +90,7 @@ func circumstances(d *result.Document) [][2]string {
 	return all
 }
 
-// Summary says in a sentence what a run came to.
+// Summary returns the result of a run in one sentence.
 func Summary(d *result.Document) string {
 	broken, over, judged := 0, 0, 0
 	for _, c := range d.Checks {

@@ -9,10 +9,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// most is how long a file of a result may be: a run of days writes a hundredth of it.
+// most limits the size of a result file. A run of days writes a hundredth of it.
 const most = 256 << 20
 
-// Read reads what a run wrote as JSON. What else its report has is passed over.
+// Read decodes the JSON of a run. It ignores other members of the report.
 func Read(r io.Reader) (*Document, error) {
 	body, err := io.ReadAll(io.LimitReader(r, most+1))
 	if err != nil {
@@ -48,7 +48,7 @@ func ReadFile(name string) (*Document, error) {
 	return d, nil
 }
 
-// Sound says what of the document contradicts itself: all of it.
+// Sound returns an error with all contradictions in the document.
 func (d *Document) Sound() error {
 	var errs []error
 	names := map[string]bool{}
@@ -69,7 +69,7 @@ func (d *Document) Sound() error {
 	return errors.Join(errs...)
 }
 
-// sound says whether a line has as many of everything.
+// sound returns an error if the slices of a line have different lengths.
 func (l Line) sound(plot string) error {
 	n := len(l.X)
 	if len(l.Y) != n || len(l.Low) != 0 && len(l.Low) != n || len(l.Low) != len(l.High) {

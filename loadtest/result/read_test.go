@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// full is a document in which everything is set.
+// full returns a document in which every field is set.
 func full() *Document {
 	return &Document{
 		Scenario: "fleet", Title: "a title", Started: time.Unix(1_700_000_000, 0).UTC(), Took: 1.5, Command: "loadtest fleet",
@@ -70,7 +70,7 @@ func TestWhatIsNotSound(t *testing.T) {
 	}
 }
 
-// FuzzRead holds the reader to what all that use a document rely on.
+// FuzzRead checks what all users of a document rely on.
 func FuzzRead(f *testing.F) {
 	body, err := schema.Marshal(full())
 	if err != nil {

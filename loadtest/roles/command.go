@@ -9,9 +9,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// commandAsk spawns a program for every call, as runtimes do with command
-// hooks: the event on its standard input, exit code 0 and nothing on its
-// standard output is no opinion.
+// commandAsk starts a program for every call, as runtimes do with command hooks. The
+// program reads the event on its standard input. Exit code 0 without output means no
+// opinion.
 func commandAsk(program string) ask {
 	return func(ctx context.Context, e *schema.Event, _ int) (*schema.Verdict, error) {
 		body, err := schema.Marshal(e)

@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 )
 
-// Control is [bus.Ask] about somebody.
+// Control calls [bus.Ask] with a control subject for an agent.
 func Control(ctx context.Context, nc *nats.Conn, to Verb, request, answer any) error {
 	subject, err := bus.ControlSubject(to.Verb, to.Agent)
 	if err != nil {
@@ -17,7 +17,7 @@ func Control(ctx context.Context, nc *nats.Conn, to Verb, request, answer any) e
 	return bus.Ask(ctx, nc, subject, request, answer)
 }
 
-// Insist is [bus.Insist] about somebody.
+// Insist calls [bus.Insist] with a control subject for an agent.
 func Insist(ctx context.Context, nc *nats.Conn, to Verb, request, answer any) error {
 	subject, err := bus.ControlSubject(to.Verb, to.Agent)
 	if err != nil {
@@ -26,6 +26,6 @@ func Insist(ctx context.Context, nc *nats.Conn, to Verb, request, answer any) er
 	return bus.Insist(ctx, nc, subject, request, answer)
 }
 
-// A Verb is what a control request asks for, and about whom; no agent is
-// nobody in particular.
+// A Verb is the verb of a control request and its agent. Without an agent the request is
+// not about a particular one.
 type Verb struct{ Verb, Agent string }

@@ -21,71 +21,71 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// dialers is how many connections a crowd opens at the same time, as hosts come up
-// one after the other and not all at once.
+// dialers is how many connections a crowd opens at the same time, because hosts start one
+// after the other.
 const dialers = 16
 
-// perAddress is how many connections come from one address.
+// perAddress is the number of connections from one address.
 const perAddress = 250
 
-// thinks is how long an agent goes on by its policy, on average, before it has
-// something to ask again: models take seconds until they use the next tool.
+// thinks is how long an agent pauses, on average, until its next question: models take
+// seconds until they use the next tool.
 const thinks = 5 * time.Second
 
-// backIn is how long a crowd waits for all of its agents to be answered again.
+// backIn limits how long a crowd waits until all of its agents get answers again.
 const backIn = 60 * time.Second
 
-// A CrowdConfig is what a crowd is to be started with.
+// A CrowdConfig configures a crowd.
 type CrowdConfig struct {
-	// NATS is where the fabric is.
+	// NATS is the URL of the fabric.
 	NATS string `json:"nats"`
-	// Prefix begins the names of its agents, so that crowds share none.
+	// Prefix is the prefix of its agents' names, which differs between crowds.
 	Prefix string `json:"prefix"`
-	// Host is the number of the host that the crowd is, as far as the network tells: its
-	// connections come from addresses of its own. 0: from that of everybody here.
+	// Host is the number of the host that the crowd stands for: its connections come from
+	// its own addresses. 0: from the address of this host.
 	Host uint8 `json:"host,omitzero"`
 }
 
-// from is where a connection comes from. Those from one address to a server share
-// 28,000 ports; while most of them are taken, and wait to be free again, the kernel looks
-// for milliseconds until it finds one for the next connection. No fleet has that: its
-// hosts have addresses each.
+// from returns the source address of a connection. Connections from one address to a server
+// share 28,000 ports. If most of them are in use or in TIME_WAIT, the kernel searches
+// milliseconds for the next one. A real fleet does not have this limit, because each of its
+// hosts has its own address.
 func (c CrowdConfig) from(i int) netip.Addr {
-	if c.Host == 0 || runtime.GOOS != "linux" { // others have one loopback address
+	if c.Host == 0 || runtime.GOOS != "linux" { // other systems have one loopback address
 		return netip.Addr{}
 	}
 	return netip.AddrFrom4([4]byte{127, 2, c.Host, byte(1 + i/perAddress%250)})
 }
 
-// A CrowdRequest has a crowd do one of three things: open more connections (Open),
-// wait until all are answered (Back), or ask and measure (Window, Each). The answer
+// A CrowdRequest makes a crowd do one of three things: open more connections (Open), wait
+// until all connections get answers (Back), or ask and measure (Window, Each). The answer
 // is the figures of that.
 type CrowdRequest struct {
 	Open   int            `json:"open,omitzero"`
 	Back   bool           `json:"back,omitzero"`
 	Window measure.Window `json:"window"`
-	// Each has every one of the agents ask once, instead of a window.
+	// Each makes every agent ask once, instead of a window.
 	Each bool `json:"each,omitzero"`
-	// Agents ask in turn, over so many Connections of those that are open: each
-	// agent always over the same one. Fewer than one is one.
+	// Agents ask in turn over this number of the open Connections, each agent always over
+	// the same one. Numbers below one count as one.
 	Agents      int `json:"agents,omitzero"`
 	Connections int `json:"connections,omitzero"`
-	// Prefix begins the agents' names instead of the crowd's own; empty: that does.
+	// Prefix is the prefix of the agents' names; empty: the crowd's own.
 	Prefix string `json:"prefix,omitzero"`
-	// Event is what is asked about; empty: PreToolUse.
+	// Event is the type of the events; empty: PreToolUse.
 	Event schema.EventType `json:"event,omitzero"`
 	// Tool is the events' tool, Hooks how many hooks must allow it.
 	Tool  string `json:"tool,omitzero"`
 	Hooks int    `json:"hooks,omitzero"`
-	// Fresh has every call be about a tool (FreshTool) or an agent (FreshAgent)
-	// that nobody has heard of: Tool, or the agent's name, and a number.
+	// Fresh gives every call a new tool (FreshTool) or a new agent (FreshAgent). Its name
+	// is Tool, or the agent's name, and a number.
 	Fresh Fresh `json:"fresh,omitzero"`
 }
 
-// Fresh is what of a call is new each time.
+// Fresh says which part of each call is new.
 type Fresh string
 
-// What may be new; the zero Fresh is nothing.
+// The parts that may be new. The zero Fresh means no part.
 const (
 	FreshTool  Fresh = "tool"
 	FreshAgent Fresh = "agent"
@@ -96,7 +96,7 @@ type crowd struct {
 	config CrowdConfig
 	mu     sync.Mutex // guards conns
 	conns  []*client.Client
-	fresh  atomic.Int64 // the last number that nobody had heard of before
+	fresh  atomic.Int64 // the number of the last new name
 }
 
 func startCrowd(_ context.Context, c CrowdConfig) (*proc.Role, error) {
@@ -125,7 +125,7 @@ func (c *crowd) do(ctx context.Context, line []byte) (any, error) {
 	return c.ask(ctx, q)
 }
 
-// open opens so many connections more.
+// open opens n more connections.
 func (c *crowd) open(ctx context.Context, n int) (measure.Figures, error) {
 	return measure.Calls(ctx, min(dialers, n), n, func(ctx context.Context, i int) error {
 		one, err := client.Connect(ctx, client.Options{URL: c.config.NATS, Name: "loadtest " + Crowd, From: c.config.from(i)})
@@ -139,7 +139,7 @@ func (c *crowd) open(ctx context.Context, n int) (measure.Figures, error) {
 	})
 }
 
-// ask has agents ask in turn for as long as the window says.
+// ask makes agents ask in turn during the window.
 func (c *crowd) ask(ctx context.Context, q CrowdRequest) (told measure.Figures, err error) {
 	call, err := c.call(q)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *crowd) ask(ctx context.Context, q CrowdRequest) (told measure.Figures, 
 	return measure.Run(ctx, q.Window, one)
 }
 
-// call is the i-th call.
+// call returns a function that makes the i-th call.
 func (c *crowd) call(q CrowdRequest) (func(ctx context.Context, i int) error, error) {
 	agents, conns := max(q.Agents, 1), max(q.Connections, 1)
 	if conns > len(c.conns) {
@@ -193,8 +193,8 @@ func (c *crowd) call(q CrowdRequest) (func(ctx context.Context, i int) error, er
 	}, nil
 }
 
-// back has each connection's agent ask until its event is judged, all at once, and says
-// how long that took them. Where so many come back at once, brokers rightly turn some away.
+// back makes each connection's agent ask until its event is judged, all at once, and
+// returns how long that took. With so many at once, brokers may reject some requests.
 func (c *crowd) back(ctx context.Context, q CrowdRequest) (told measure.Figures, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, backIn, fmt.Errorf("not all agents were answered again within %v", backIn))
 	defer cancel()

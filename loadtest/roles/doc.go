@@ -1,5 +1,5 @@
 // Package roles is what the processes of a load test do: the requester, which
-// asks and measures, and everybody who answers it. Each way of asking is one
+// asks and measures, and the roles that answer it. Each way of asking is one
 // file that holds both ends: raw.go (bare NATS; inside.go answers within its server), webhook.go and stages.go
 // (HTTP), command.go (a program per call), fabric.go (the real thing). query.go is a whole query
 // of an agent, asked bare or of the fabric.
@@ -28,7 +28,7 @@ const (
 	Crowd        = "crowd"
 )
 
-// All maps the roles' names to what starts them.
+// All returns the start functions of the roles by name.
 func All() map[string]proc.Start {
 	return map[string]proc.Start{
 		Requester:    proc.Started(startRequester),
@@ -46,9 +46,9 @@ func All() map[string]proc.Start {
 	}
 }
 
-// An Address is where a role that was started listens, or is to listen.
+// An Address is the address of a role.
 type Address struct {
 	URL string `json:"url"`
-	// Web is where a broker answers over HTTP.
+	// Web is the HTTP address of a broker.
 	Web string `json:"web,omitzero"`
 }

@@ -22,39 +22,40 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// BrokerConfig is what a broker is to be started with.
+// BrokerConfig configures a broker.
 type BrokerConfig struct {
-	// Hooks is the hooks.yaml.
+	// Hooks is the path of the hooks.yaml.
 	Hooks string `json:"hooks"`
-	// Data is a directory of its own.
+	// Data is the broker's own directory.
 	Data string `json:"data"`
-	// Listen is where it listens, so that a broker can come back to where its
-	// clients look for it; empty: any free port.
+	// Listen is the broker's address, so that a restarted broker is where its clients look
+	// for it; empty: any free port.
 	Listen string `json:"listen,omitzero"`
-	// NATS is a deployment to use instead of an embedded server; empty: none.
+	// NATS is the URL of a server to use instead of the embedded one; empty: the embedded
+	// one.
 	NATS string `json:"nats,omitzero"`
 	// Sync is how often it syncs to disk; 0: at every write.
 	Sync schema.Duration `json:"sync,omitzero"`
-	// Record is what it writes down of verdicts; empty: what a broker does unless told
-	// otherwise. RecordBytes is how much of that is kept; empty: likewise.
+	// Record selects which verdicts it records; empty: the broker's default. RecordBytes is
+	// the size of the record; empty: the broker's default.
 	Record      string `json:"record,omitzero"`
 	RecordBytes string `json:"record_bytes,omitzero"`
-	// AgentRate is how many events a second it judges for one agent; 0: any number.
+	// AgentRate is how many events a second it judges for one agent; 0: no limit.
 	AgentRate float64 `json:"agent_rate,omitzero"`
-	// Cluster is which one it is in; nil: in none.
+	// Cluster configures the cluster that it is in; nil: no cluster.
 	Cluster *ClusterConfig `json:"cluster,omitzero"`
 }
 
-// ClusterConfig says of a broker which cluster it is in.
+// ClusterConfig configures the cluster that a broker is in.
 type ClusterConfig struct {
-	// Server is its name there.
+	// Server is the name of its server in the cluster.
 	Server string `json:"server"`
-	// Listen is where it listens for the others, and Routes are all of their addresses.
+	// Listen is the address for the other servers, and Routes are the addresses of all.
 	Listen string   `json:"listen"`
 	Routes []string `json:"routes"`
 }
 
-// flags are those that have a broker join.
+// flags returns the flags with which the broker joins the cluster.
 func (c *ClusterConfig) flags() []string {
 	if c == nil {
 		return nil
@@ -62,7 +63,7 @@ func (c *ClusterConfig) flags() []string {
 	return []string{"--cluster-name", "loadtest", "--name", c.Server, "--cluster-listen", c.Listen, "--routes", strings.Join(c.Routes, ",")}
 }
 
-// limits are the flags about single agents.
+// limits returns the flags for the limits of single agents.
 func (c *BrokerConfig) limits() []string {
 	if c.AgentRate == 0 {
 		return nil
@@ -70,7 +71,7 @@ func (c *BrokerConfig) limits() []string {
 	return []string{"--agent-rate", strconv.FormatFloat(c.AgentRate, 'f', -1, 64)}
 }
 
-// recording are the flags about the record.
+// recording returns the flags for the record.
 func (c *BrokerConfig) recording() (flags []string) {
 	if c.Record != "" {
 		flags = append(flags, "--record", c.Record)
@@ -81,11 +82,11 @@ func (c *BrokerConfig) recording() (flags []string) {
 	return flags
 }
 
-// WorkerConfig is what a hookworker is to be started with.
+// WorkerConfig configures a hookworker.
 type WorkerConfig struct {
-	// NATS is the broker's server.
+	// NATS is the URL of the broker's server.
 	NATS string `json:"nats"`
-	// Creds is the file of its credentials; empty: it needs none.
+	// Creds is the file of its credentials; empty: the server needs none.
 	Creds string `json:"creds,omitzero"`
 	// Pool is the one pool it serves.
 	Pool string `json:"pool"`
@@ -94,8 +95,8 @@ type WorkerConfig struct {
 // program is the Main of one of the fabric's commands.
 type program func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
 
-// StartBroker runs a whole broker, embedded server included, through the same
-// entry as the command. It is up when it says that it is ready, and tells its [Address].
+// StartBroker runs a whole broker, embedded server included, through the same entry as the
+// command. It waits until the broker is ready, and reports its [Address].
 func StartBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 	free, err := ports.Free(2)
 	if err != nil {
@@ -117,7 +118,7 @@ func StartBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 	return &proc.Role{Facts: Address{URL: url, Web: "http://" + web}, Do: Settle, Close: role.close}, nil
 }
 
-// startHookWorker runs a hookworker. It is up when it has the configuration.
+// startHookWorker runs a hookworker, and waits until it has the configuration.
 func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	free, err := ports.Free(1)
 	if err != nil {
@@ -131,7 +132,7 @@ func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	return &proc.Role{Do: Settle, Close: role.close}, nil
 }
 
-// running is a program under way in this process.
+// running is a running program in this process.
 type running struct {
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -143,7 +144,7 @@ func run(ctx context.Context, p program, args ...string) *running {
 	r := &running{stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
-		// What it prints is for people: it goes where its log goes.
+		// The program's output is for people, so it goes to the same place as its log.
 		r.code = p(ctx, args, eof{}, os.Stderr, os.Stderr)
 	}()
 	return r

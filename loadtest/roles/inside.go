@@ -13,19 +13,19 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Who is asked on these subjects answers from within the server's process: at once, or
-// with what the raw responder, which is elsewhere, says.
+// The responder on these subjects answers from within the server's process: at once, or
+// with the answer of the raw responder in another process.
 const (
 	insideSubject = "loadtest.inside"
 	relaySubject  = "loadtest.relay"
 )
 
-// relayTime is how long the raw responder may take.
+// relayTime limits how long the raw responder may take.
 const relayTime = 5 * time.Second
 
-// startInside runs a server of its own with somebody in its process who answers bare
-// requests: the way that a call takes to an aggregator, and on from there to a worker, with
-// nothing on it but NATS. Neither event nor answer is decoded or encoded there.
+// startInside runs a server with a responder to bare requests in its process. A request
+// takes the same way as a call to an aggregator, and from there to a worker, but over NATS
+// only. The responder neither decodes events nor encodes answers.
 func startInside(_ context.Context, _ struct{}) (*proc.Role, error) {
 	ready, err := schema.Marshal(folded(RawResponder, allowed(1)))
 	if err != nil {
@@ -57,7 +57,7 @@ func startInside(_ context.Context, _ struct{}) (*proc.Role, error) {
 	return &proc.Role{Facts: Address{URL: s.ClientURL()}, Do: Settle, Close: end}, nil
 }
 
-// relay answers m with what the raw responder says. Without an answer the requester's
+// relay answers m with the raw responder's answer. If there is no answer, the requester's
 // deadline reports it.
 func relay(nc *nats.Conn, m *nats.Msg) {
 	if said, err := nc.Request(rawSubject, m.Data, relayTime); err == nil {

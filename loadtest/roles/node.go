@@ -14,25 +14,25 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A NodeConfig is what a NATS server without a broker is to be started with.
+// A NodeConfig configures a NATS server without a broker.
 type NodeConfig struct {
 	Name string `json:"name"`
-	// Dir is a directory of its own.
+	// Dir is the server's own directory.
 	Dir string `json:"dir"`
 	// Listen and Route are the addresses for clients and for the other servers of its
-	// cluster; no Route: it is in none.
+	// cluster; without Route it is not in a cluster.
 	Listen string `json:"listen"`
 	Route  string `json:"route,omitzero"`
-	// Routes are the others', and its own.
+	// Routes are the addresses of all servers of the cluster.
 	Routes []string `json:"routes,omitzero"`
 	// Sync is how often it syncs to disk; 0: at every write.
 	Sync schema.Duration `json:"sync"`
 }
 
-// upIn is how long a server may take to come up.
+// upIn limits how long a server may take to start.
 const upIn = 30 * time.Second
 
-// startNode runs a nats-server as people run it who have more than one.
+// startNode runs a nats-server as operators of clusters do.
 func startNode(_ context.Context, c NodeConfig) (*proc.Role, error) {
 	host, port, err := place(c.Listen)
 	if err != nil {
@@ -58,7 +58,7 @@ func startNode(_ context.Context, c NodeConfig) (*proc.Role, error) {
 	return &proc.Role{Facts: Address{URL: s.ClientURL()}, Do: Settle, Close: stopping(s)}, nil
 }
 
-// serverOf starts a server, which takes connections.
+// serverOf starts a server, and waits until it accepts connections.
 func serverOf(o *server.Options) (*server.Server, error) {
 	s, err := server.NewServer(o)
 	if err != nil {
@@ -79,7 +79,7 @@ func stopping(s *server.Server) func() error {
 	}
 }
 
-// place splits an address as servers want it.
+// place splits an address for the server's options.
 func place(address string) (host string, port int, err error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -16,26 +16,27 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// toolCalls is how many tools the model of a query calls, in one message.
+// toolCalls is the number of tools that the model of a query calls, in one message.
 const toolCalls = 4
 
 // QueryEvents is how many events a query has: its prompt, two calls of the model,
 // the tools between them, the final response and the end.
 const QueryEvents = 1 + 2 + 2 + 2*toolCalls + 1 + 1
 
-// A Query is one whole query of an agent: the model calls four tools and then
-// answers. Model and tools take no time. It is run by the loop of the Go client;
-// bare request-replies carry the events that such a loop asks about.
+// A Query is one whole query of an agent: the model calls four tools and then answers.
+// Model and tools take no time. The Go client's loop runs it. For comparison, bare
+// request-replies carry the events of such a loop.
 type Query struct {
-	// Agent is whose query it is: in the fabric it picks the hooks.
+	// Agent is the agent of the query, which selects the hooks of the fabric.
 	Agent string `json:"agent"`
-	// AtOnce has the tools run at the same time, not one after the other.
+	// AtOnce runs the tools at the same time, not one after the other.
 	AtOnce bool `json:"at_once,omitzero"`
-	// Hooks is how many hooks each event must have been shown to.
+	// Hooks is how many hooks must see each event.
 	Hooks int `json:"hooks"`
 }
 
-// loop makes an agent's loop; fabric may be nil. Verdict sees what is asked.
+// loop makes an agent's loop. fabric may be nil. The loop calls verdict with each event and
+// its verdict.
 func (q *Query) loop(fabric *client.Client, verdict func(*schema.Event, *schema.Verdict)) (*loop.Loop, error) {
 	padding := strings.Repeat("x", EventSize/2)
 	output := jsontext.Value(`"` + padding + `"`)
@@ -61,7 +62,7 @@ func (q *Query) loop(fabric *client.Client, verdict func(*schema.Event, *schema.
 	return loop.New(o)
 }
 
-// An agent is a loop and what its last query was told; it runs one query at a time.
+// A queryAgent is a loop and the results of its last query. It runs one query at a time.
 type queryAgent struct {
 	loop  *loop.Loop
 	hooks int
@@ -71,7 +72,7 @@ type queryAgent struct {
 	wrong  error
 }
 
-// heard looks at what came of one event.
+// heard checks the verdict on one event.
 func (a *queryAgent) heard(e *schema.Event, v *schema.Verdict) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +88,7 @@ func (a *queryAgent) heard(e *schema.Event, v *schema.Verdict) {
 	}
 }
 
-// run runs a query from a conversation's beginning, so that all are alike.
+// run runs a query from the beginning of a conversation, so that all queries are alike.
 func (a *queryAgent) run(ctx context.Context) error {
 	a.mu.Lock()
 	a.events, a.wrong = 0, nil
@@ -106,8 +107,8 @@ func (a *queryAgent) run(ctx context.Context) error {
 	return a.wrong
 }
 
-// byLoop runs queries of the loop with the fabric. As many run at the same time as
-// there are callers, each with a loop of its own.
+// byLoop runs queries of the loop with the fabric. Each caller has its own loop, so as many
+// queries run at the same time.
 func (q *Query) byLoop(fabric *client.Client) measure.Call {
 	var idle sync.Pool
 	return func(ctx context.Context) error {
@@ -124,15 +125,15 @@ func (q *Query) byLoop(fabric *client.Client) measure.Call {
 	}
 }
 
-// A script is the events of a query in the order in which they are asked about; those of
-// one tool's call are together, for calls may be asked about at once.
+// A script has the events of a query in their order. The events of one tool call are
+// together, because calls may run at the same time.
 type script struct {
 	before []schema.Event
 	tools  [][]schema.Event
 	after  []schema.Event
 }
 
-// script has a loop without a fabric tell what it would ask.
+// script runs a loop without a fabric, and records its events.
 func (q *Query) script(ctx context.Context) (*script, error) {
 	s := new(script)
 	calls := map[string]int{}
@@ -166,7 +167,7 @@ func (q *Query) script(ctx context.Context) (*script, error) {
 	return s, nil
 }
 
-// byHand carries the events of a loop one by one to who answers them all alike.
+// byHand sends the events of a loop one by one to a responder.
 func (q *Query) byHand(ctx context.Context, via ask) (measure.Call, error) {
 	s, err := q.script(ctx)
 	if err != nil {
@@ -198,7 +199,7 @@ func (q *Query) byHand(ctx context.Context, via ask) (measure.Call, error) {
 	}, nil
 }
 
-// once asks about an event like e, with an id of its own.
+// once asks about an event like e, with a new id.
 func once(ctx context.Context, via ask, e schema.Event) error {
 	id, err := uuid.NewV7()
 	if err != nil {

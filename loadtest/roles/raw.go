@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// rawSubject is outside the fabric's own subjects: nobody but the responder listens.
+// rawSubject is outside the fabric's own subjects: only the responder subscribes to it.
 const rawSubject = "loadtest.raw"
 
 // startRawResponder answers bare requests on the server at at.URL: it decodes
@@ -23,8 +23,7 @@ func startRawResponder(_ context.Context, at Address) (*proc.Role, error) {
 		return nil, err
 	}
 	_, err = nc.Subscribe(rawSubject, func(m *nats.Msg) {
-		// A request that cannot be answered is one that is not: the
-		// requester's deadline reports it.
+		// A request with an error gets no answer: the requester's deadline reports it.
 		if body, err := answerRaw(m.Data); err == nil {
 			_ = m.Respond(body)
 		}
@@ -46,7 +45,7 @@ func answerRaw(event []byte) ([]byte, error) {
 	return schema.Marshal(folded(RawResponder, allowed(1)))
 }
 
-// rawAsk asks whoever listens on a subject, with nothing but NATS.
+// rawAsk sends requests to the responder on a subject, with plain NATS.
 func rawAsk(nc *nats.Conn, subject string) ask {
 	return func(ctx context.Context, e *schema.Event, _ int) (*schema.Verdict, error) {
 		body, err := schema.Marshal(e)

@@ -27,19 +27,18 @@ const (
 	Command      Way = "command"
 )
 
-// A Target is what to ask, in which way, and what the answer must be.
+// A Target says what to ask, in which way, and what the answer must be.
 type Target struct {
 	Way Way `json:"way"`
-	// Tool is the event's tool: in the fabric it picks the hooks.
+	// Tool is the event's tool, which selects the hooks of the fabric.
 	Tool string `json:"tool,omitzero"`
-	// Hooks is how many hooks must have allowed; 0: nobody has an opinion.
+	// Hooks is how many hooks must have allowed; 0: no hook judges the event.
 	Hooks int `json:"hooks"`
-	// Query asks for a whole query where the others ask once; nil: it does not.
+	// Query runs a whole query instead of one question; nil: one question.
 	Query *Query `json:"query,omitzero"`
 }
 
-// Places are where the requester finds those who answer; an empty one is a way
-// that it will not be asked for.
+// Places are the addresses of the responders; empty: that way is not measured.
 type Places struct {
 	NATS    string `json:"nats,omitzero"`
 	Inside  string `json:"inside,omitzero"`
@@ -48,20 +47,20 @@ type Places struct {
 	Stages  string `json:"stages,omitzero"`
 }
 
-// A Request asks the requester to measure, or only to wait until a target
-// answers as it should, if Window has no callers.
+// A Request asks the requester to measure. If Window has no callers, the requester only
+// waits until the target answers correctly.
 type Request struct {
 	Target Target         `json:"target"`
 	Window measure.Window `json:"window"`
 }
 
-// ask asks once for the verdict of so many hooks.
+// ask asks once for a verdict of the given number of hooks.
 type ask func(ctx context.Context, e *schema.Event, hooks int) (*schema.Verdict, error)
 
-// requester keeps one connection of each kind, however many callers there are.
+// requester has one connection of each kind, for any number of callers.
 type requester struct {
 	asks    map[Way]ask
-	fabric  *client.Client // nil: nobody named one
+	fabric  *client.Client // nil: no address is configured
 	closers []func() error
 }
 
@@ -132,7 +131,8 @@ func (r *requester) do(ctx context.Context, line []byte) (any, error) {
 	return measure.Run(ctx, q.Window, call)
 }
 
-// call is one call of t: a fresh event out, a checked verdict back.
+// call returns a function that makes one call of t: it sends a fresh event and checks the
+// verdict.
 func (r *requester) call(ctx context.Context, t Target) (measure.Call, error) {
 	via := r.asks[t.Way]
 	if via == nil {
@@ -161,8 +161,8 @@ func (r *requester) call(ctx context.Context, t Target) (measure.Call, error) {
 	}, nil
 }
 
-// await calls until the answer is right, so that measuring begins when
-// everybody has found each other. It gives up with the last thing that was wrong.
+// await calls until the answer is right, so that measuring begins when all roles are
+// connected. If it gives up, it returns the last error.
 func await(ctx context.Context, call measure.Call) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("no right answer within 20 s"))
 	defer cancel()

@@ -102,7 +102,7 @@ func natsServer(t *testing.T) string {
 	return s.ClientURL()
 }
 
-// request asks a requester as its parent would.
+// request sends a request to a requester, as its parent would.
 func request(t *testing.T, r *proc.Role, target Target, callers int) (measure.Figures, error) {
 	t.Helper()
 	line, err := schema.Marshal(Request{Target: target, Window: measure.Window{Callers: callers, Long: schema.Duration(20 * time.Millisecond)}})

@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// EventSize is how large an encoded event is, give or take the trailing zeros
-// of its timestamp.
+// EventSize is the size of an encoded event, in bytes. The trailing zeros of its timestamp
+// may change it slightly.
 const EventSize = 1024
 
 // agent is the agent that all events belong to.
@@ -20,7 +20,7 @@ const agent = "load"
 // sample makes events of one tool, all of the same size.
 type sample struct{ like schema.Event }
 
-// newSample pads the tool's input until an event takes [EventSize].
+// newSample pads the tool's input until an event has [EventSize].
 func newSample(tool string) (*sample, error) {
 	s := &sample{like: schema.Event{
 		HookType:  schema.PreToolUse,
@@ -46,7 +46,7 @@ func newSample(tool string) (*sample, error) {
 	return s, s.pad(EventSize - len(body))
 }
 
-// pad gives the events an input with a comment of so many bytes.
+// pad gives the events an input with a comment of the given size.
 func (s *sample) pad(padding int) error {
 	input, err := schema.Marshal(map[string]any{
 		"command": "make test 2>&1 | tail -n 40 # " + strings.Repeat("x", padding),
@@ -59,7 +59,7 @@ func (s *sample) pad(padding int) error {
 	return nil
 }
 
-// event is one event, with an id and a time of its own.
+// event returns an event with a new id and the current time.
 func (s *sample) event() (*schema.Event, error) {
 	id, err := uuid.NewV7()
 	if err != nil {

@@ -11,29 +11,28 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 )
 
-// A Settled is what a role holds once its garbage was collected.
+// A Settled is what a role holds after a garbage collection.
 type Settled struct {
-	// Heap is what is in use of it, in bytes.
+	// Heap is the size of the heap in use, in bytes.
 	Heap uint64 `json:"heap"`
-	// Resident is how much of the machine's memory the process takes, in bytes; 0
-	// where the system does not say.
+	// Resident is the resident memory of the process, in bytes; 0: unknown.
 	Resident float64 `json:"resident,omitzero"`
-	// Goroutines is how many there are.
+	// Goroutines is the number of goroutines.
 	Goroutines int `json:"goroutines"`
-	// Before and After are what it had used of the machine until then, and until
-	// its garbage was collected: what lies between them is nobody's call.
+	// Before and After are the process's usage before and after the garbage collection. The
+	// difference does not belong to any call.
 	Before measure.Used `json:"before"`
 	After  measure.Used `json:"after"`
 }
 
-// KeepPages is what those have in their environment whose time is measured, and not their
-// memory. The collections of [Settle] come when a heap has hardly grown, which none does by
-// itself; Go would give most of its pages back to the system then, and each window would
-// pay for getting them again: on a virtual machine up to a third of a call.
+// KeepPages is set in the environment of roles whose time, not memory, is measured.
+// [Settle] collects garbage although the heap has hardly grown. Go would then return most
+// pages to the system, and each window would pay to get them again: on a virtual machine up
+// to a third of a call.
 const KeepPages = "GODEBUG=madvdontneed=0"
 
-// Settle is what roles do that are asked nothing else: it collects the garbage of what was done before, so that the next
-// measurement does not pay for it.
+// Settle collects the garbage of earlier work, so that the next measurement does not pay
+// for it. It answers the requests of roles that have no others.
 func Settle(context.Context, []byte) (any, error) {
 	before := measure.SoFar()
 	runtime.GC()
@@ -45,8 +44,7 @@ func Settle(context.Context, []byte) (any, error) {
 	}, nil
 }
 
-// resident is how much of the machine's memory a process takes, in bytes; 0
-// where the system does not say.
+// resident returns the resident memory of a process, in bytes; 0: unknown.
 func resident(pid int) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

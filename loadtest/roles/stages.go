@@ -8,9 +8,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// startStageOne is the fabric's first stage over HTTP: it hands the event on as
-// it is to the worker at at.URL, and folds the outcomes into a verdict. Like the
-// aggregator it does not decode the event.
+// startStageOne starts the fabric's first stage over HTTP. It forwards the event unchanged
+// to the worker at at.URL, and folds the outcomes into a verdict. Like the aggregator it
+// does not decode the event.
 func startStageOne(_ context.Context, at Address) (*proc.Role, error) {
 	c := keepAlive()
 	return serving(func(ctx context.Context, hooks int, event []byte) (any, error) {
@@ -26,7 +26,7 @@ func startStageOne(_ context.Context, at Address) (*proc.Role, error) {
 	})
 }
 
-// startStageTwo is the second stage: a worker that runs a batch of hooks.
+// startStageTwo starts the second stage: a worker that runs a batch of hooks.
 func startStageTwo(_ context.Context, _ struct{}) (*proc.Role, error) {
 	return serving(func(_ context.Context, hooks int, event []byte) (any, error) {
 		var e schema.Event

@@ -10,24 +10,24 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 )
 
-// TapConfig is what to count the messages of.
+// TapConfig selects the messages to count.
 type TapConfig struct {
-	// NATS is the server.
+	// NATS is the URL of the server.
 	NATS string `json:"nats"`
-	// Subject is what is counted; it may have wildcards.
+	// Subject is the subject to count, which may have wildcards.
 	Subject string `json:"subject"`
 }
 
-// Tapped is how many messages there were since the tap was asked last.
+// Tapped is the number of messages since the last request.
 type Tapped struct {
 	Messages int `json:"messages"`
-	// Subject is the last one's; empty: there was none.
+	// Subject is that of the last message; empty: no message.
 	Subject string `json:"subject,omitzero"`
 }
 
-// startTap listens in on a subject. What was published before somebody had an
-// answer is counted when the tap is asked after that: the server takes messages of all to
-// the tap before it answers the tap's own ping.
+// startTap subscribes to a subject and counts its messages. If a client has received an
+// answer, a later request to the tap counts the messages before that answer. The server
+// delivers them to the tap before it answers the tap's ping.
 func startTap(ctx context.Context, c TapConfig) (*proc.Role, error) {
 	nc, err := connect(c.NATS, "loadtest "+Tap)
 	if err != nil {
@@ -65,7 +65,7 @@ func tapped(ctx context.Context, nc *nats.Conn, heard *nats.Subscription) (Tappe
 	return all, nil
 }
 
-// flushed waits until the server has done all that it was told before.
+// flushed waits until the server has processed all earlier messages of this connection.
 func flushed(ctx context.Context, nc *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

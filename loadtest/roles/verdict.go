@@ -9,7 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// allowed runs so many hooks that allow, and times each, as a worker does.
+// allowed runs the given number of hooks that allow, and times each, as a worker does.
 func allowed(hooks int) []schema.Outcome {
 	outcomes := make([]schema.Outcome, hooks)
 	for i := range outcomes {
@@ -20,8 +20,8 @@ func allowed(hooks int) []schema.Outcome {
 	return outcomes
 }
 
-// folded is the verdict of outcomes as the fabric would send it: the same
-// fields, about the same size.
+// folded returns the verdict of outcomes as the fabric would send it: the same fields,
+// about the same size.
 func folded(worker string, outcomes []schema.Outcome) *schema.Verdict {
 	v := &schema.Verdict{Decision: schema.Continue, ConfigVersion: 1, Fabric: "0193a1f0-7b3c-7c55-9d0e-5f2a64c1e8b7"}
 	for _, o := range outcomes {
@@ -34,11 +34,12 @@ func folded(worker string, outcomes []schema.Outcome) *schema.Verdict {
 	return v
 }
 
-// errTurnedAway is a verdict by the hooks' failure policies, as the fabric had no time.
+// errTurnedAway is returned for a verdict by the hooks' failure policies, because the
+// fabric was overloaded.
 var errTurnedAway = errors.New("the fabric had more to do than it could")
 
-// check says what is wrong with a verdict that should be the allow of so many
-// hooks; of none it should be no opinion.
+// check returns an error if a verdict is not the allow of the given number of hooks, or,
+// without hooks, not an empty decision.
 func check(v *schema.Verdict, hooks int) error {
 	want := schema.Allow
 	if hooks == 0 {

@@ -16,25 +16,25 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// WaitHandler is the name under which a waiter serves its one handler.
+// WaitHandler is the name of a waiter's only handler.
 const WaitHandler = "wait"
 
-// WaiterConfig is what a worker whose hooks wait is to be started with.
+// WaiterConfig configures a worker whose hooks wait.
 type WaiterConfig struct {
-	// NATS is the broker's server.
+	// NATS is the URL of the broker's server.
 	NATS string `json:"nats"`
 	// Pool is the pool it serves.
 	Pool string `json:"pool"`
 	// Wait is how long each hook waits before it allows.
 	Wait schema.Duration `json:"wait"`
-	// Burn has it compute for so much time of a processor instead.
+	// Burn makes it use that much processor time instead.
 	Burn bool `json:"burn,omitzero"`
-	// Slots is how many of them run at once: the worker's own bound.
+	// Slots is how many of them run at once: the worker's own limit.
 	Slots int `json:"slots"`
 }
 
-// startWaiter runs a worker of somebody's own: a Go program that serves one
-// handler on a connection of its own.
+// startWaiter runs a custom worker: a Go program that serves one handler on its own
+// connection.
 func startWaiter(ctx context.Context, c WaiterConfig) (*proc.Role, error) {
 	w := workers.New(workers.Options{
 		Name: uuid.NewString(), Pools: []string{c.Pool}, Capacity: c.Slots,
@@ -55,14 +55,13 @@ func startWaiter(ctx context.Context, c WaiterConfig) (*proc.Role, error) {
 	}}, nil
 }
 
-// waiting is the runner of the one handler there is: it waits so long, or burns
-// as much time of a processor.
+// waiting is the runner of that handler. It waits, or uses processor time.
 type waiting struct {
 	long time.Duration
 	burn bool
 }
 
-// Load knows one name.
+// Load returns the handler if h names it.
 func (w waiting) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	switch {
 	case h.Handler != WaitHandler:
@@ -73,10 +72,10 @@ func (w waiting) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 	return waits(w.long), nil
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (waiting) Close() error { return nil }
 
-// waits is a handler that waits and allows.
+// waits returns a handler that waits and allows.
 func waits(d time.Duration) workers.HandlerFunc {
 	return func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
 		t := time.NewTimer(d)
@@ -90,8 +89,8 @@ func waits(d time.Duration) workers.HandlerFunc {
 	}
 }
 
-// burns is a handler that computes, for so much time of its own and not of the
-// clock, and allows: with fewer processors than handlers each takes longer.
+// burns returns a handler that uses processor time and allows. d is the time of its own
+// thread, not of the clock: with fewer processors than handlers each takes longer.
 func burns(d time.Duration) workers.HandlerFunc {
 	return func(ctx context.Context, _ *schema.Event) (schema.Result, error) {
 		runtime.LockOSThread()
@@ -109,7 +108,7 @@ func burns(d time.Duration) workers.HandlerFunc {
 // ofThread is RUSAGE_THREAD, which package syscall does not name.
 const ofThread = 1
 
-// threadTime is the time of a processor that this thread has used.
+// threadTime returns the processor time of this thread.
 func threadTime() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(ofThread, &u); err != nil {

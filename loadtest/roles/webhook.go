@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// startWebhook serves hooks over HTTP as one would without a fabric: it decodes
-// the event, runs as many hooks as the path says, and encodes the verdict.
+// startWebhook serves hooks over HTTP, as without a fabric. It decodes the event, runs the
+// number of hooks that the path names, and encodes the verdict.
 func startWebhook(_ context.Context, _ struct{}) (*proc.Role, error) {
 	return serving(func(_ context.Context, hooks int, event []byte) (any, error) {
 		var e schema.Event
@@ -26,7 +26,7 @@ func startWebhook(_ context.Context, _ struct{}) (*proc.Role, error) {
 	})
 }
 
-// httpAsk asks a webhook, or the first of two stages.
+// httpAsk sends events to a webhook, or to the first of two stages.
 func httpAsk(c *http.Client, url string) ask {
 	return func(ctx context.Context, e *schema.Event, hooks int) (*schema.Verdict, error) {
 		body, err := schema.Marshal(e)
@@ -41,8 +41,8 @@ func httpAsk(c *http.Client, url string) ask {
 	}
 }
 
-// keepAlive is a client that keeps a connection for every caller there will
-// be: HTTP/1.1 answers one request at a time on each.
+// keepAlive returns a client that keeps a connection for every caller: HTTP/1.1 answers one
+// request at a time on each.
 func keepAlive() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		MaxIdleConns:        256,
@@ -72,7 +72,7 @@ func post(ctx context.Context, c *http.Client, url string, body []byte) ([]byte,
 	return said, nil
 }
 
-// serving is a role that answers POST /<number of hooks> on a free port.
+// serving returns a role that answers POST /<number of hooks> on a free port.
 func serving(answer func(ctx context.Context, hooks int, event []byte) (any, error)) (*proc.Role, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +102,7 @@ func handler(answer func(ctx context.Context, hooks int, event []byte) (any, err
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // the caller sees what is missing
+		_, _ = w.Write(body) // the caller notices an incomplete body
 	}
 }
 

@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	// faster is by how much the rate grows until it is too much.
+	// faster is the factor by which the rate grows until the fabric does not keep up.
 	faster = 2
-	// near is how near the highest rate that is kept up with must be to the lowest that
-	// is not.
+	// near is the ratio of the lowest rate that is too high to the knee at which the search
+	// ends.
 	near = 1.06
-	// firsts is how often the first rate is measured: all others are compared with it.
+	// firsts is how often the first rate is measured, because all others are compared with
+	// it.
 	firsts = 3
-	// agree is how many measurements of a rate must say the same of it, of twice as many
-	// less one at most: one alone may be luck, or anybody else on the machine.
+	// agree is how many measurements of a rate must agree. At most twice as many, less one,
+	// are made. A single one may be luck, or disturbed by other load on the machine.
 	agree = 2
-	// breath is how long there is no load before each: what the one before left is over
-	// by then.
+	// breath is the pause before each load, which lets the work of the one before finish.
 	breath = time.Second
 )
 
-// A point is one rate and what came of it.
+// A point is one rate and its results.
 type point struct {
 	rate float64
 	load.Kind
-	// late is how late the drivers began calls, at p99, in seconds.
+	// late is the p99 of the delay of the drivers' calls, in seconds.
 	late  float64
 	keeps bool
 }
 
-// answered is which part of the calls was answered in their time.
+// answered returns the part of the calls that got an answer in time.
 func (p point) answered() float64 {
 	if p.Offered == 0 {
 		return 0
@@ -48,26 +48,26 @@ func (p point) answered() float64 {
 	return float64(p.Answered) / float64(p.Offered)
 }
 
-// A search is what is known so far.
+// A search is the state of a search for the knee.
 type search struct {
 	scenario *scenario.Scenario
-	// measure has the fabric under a rate.
+	// measure runs the fabric at a rate.
 	measure func(ctx context.Context, rate float64) (point, error)
 	points  []point
 	// base is the p99 of the first rate, in seconds.
 	base float64
-	// knee is the highest rate so far that is kept up with, beyond the lowest that is
-	// not; 0: none is known yet.
+	// knee is the highest rate so far that the fabric keeps up with; 0: not known yet.
+	// beyond is the lowest that it does not keep up with; 0: not known yet.
 	knee, beyond float64
 }
 
-// bound is what p99 may be, in seconds.
+// bound returns the limit for p99, in seconds.
 func (s *search) bound() float64 {
 	return max(s.base*s.scenario.Knee.P99, s.scenario.Knee.Floor.Std().Seconds())
 }
 
-// run finds the highest rate that is kept up with, and the lowest that is not;
-// none is not if even the highest that may be tried is kept up with.
+// run finds the highest rate that the fabric keeps up with, and the lowest that it does
+// not. If the fabric keeps up with the highest allowed rate, the latter stays unknown.
 func (s *search) run(ctx context.Context) error {
 	k := s.scenario.Knee
 	if err := s.first(ctx); err != nil {
@@ -87,7 +87,7 @@ func (s *search) run(ctx context.Context) error {
 	return nil
 }
 
-// step narrows the gap by a rate in it.
+// step measures a rate and narrows the gap.
 func (s *search) step(ctx context.Context, rate float64) error {
 	keeps, err := s.try(ctx, rate)
 	switch {
@@ -101,7 +101,7 @@ func (s *search) step(ctx context.Context, rate float64) error {
 	return nil
 }
 
-// first measures the first rate, and what p99 is then.
+// first measures the first rate and its p99.
 func (s *search) first(ctx context.Context) error {
 	var p99s []float64
 	for range firsts {
@@ -120,7 +120,7 @@ func (s *search) first(ctx context.Context) error {
 	return nil
 }
 
-// try measures a rate until so many measurements agree.
+// try measures a rate until enough measurements agree.
 func (s *search) try(ctx context.Context, rate float64) (keeps bool, err error) {
 	said := map[bool]int{}
 	for said[true] < agree && said[false] < agree {
@@ -140,7 +140,7 @@ func (s *search) keeps(k load.Kind) bool {
 	return point{Kind: k}.answered() >= s.scenario.Knee.Answered && k.Latency.At(0.99) <= s.bound()
 }
 
-// site is a fabric that is searched.
+// site is the fabric of a search.
 type site struct {
 	session  *fleet.Session
 	scenario *scenario.Scenario
@@ -148,7 +148,7 @@ type site struct {
 	checks   result.Document
 }
 
-// open puts up the fabric.
+// open starts the fabric.
 func open(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*site, error) {
 	x, err := fleet.Open(ctx, s, st)
 	if err != nil {
@@ -157,13 +157,13 @@ func open(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*site, err
 	return &site{session: x, scenario: s, stage: st}, nil
 }
 
-// knee finds it; where there is an error, what was known until then.
+// knee searches the knee. With an error it also returns the results until then.
 func (x *site) knee(ctx context.Context) (*search, error) {
 	s := &search{scenario: x.scenario, measure: x.measure}
 	return s, s.run(ctx)
 }
 
-// measure has the fabric under a rate, after a calm moment.
+// measure runs the fabric at a rate, after a pause.
 func (x *site) measure(ctx context.Context, rate float64) (point, error) {
 	s := *x.scenario
 	if !measure.Pause(ctx, breath) {
@@ -172,7 +172,7 @@ func (x *site) measure(ctx context.Context, rate float64) (point, error) {
 	s.Rate, s.Think, s.Steps, s.For = rate, 0, nil, s.Knee.Step
 	m, err := x.session.Load(ctx, &s)
 	if err == nil {
-		err = x.take(m) // of a load that was interrupted, too: a wrong answer is one
+		err = x.take(m) // also of an interrupted load: a wrong answer always counts
 	}
 	if err == nil && m.Early {
 		err = context.Cause(ctx)
@@ -203,8 +203,8 @@ func (x *site) take(m *fleet.Measured) error {
 	return nil
 }
 
-// Run searches the knee of the scenario's fabric. Where ctx interrupts it the loads count
-// that were over, and there is no knee.
+// Run searches the knee of the scenario's fabric. If ctx interrupts it, the result has the
+// completed loads and no knee.
 func Run(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
 	x, err := open(ctx, s, st)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
 
-// fabric answers so many calls per second, each in a millisecond, which grows
-// when there are too many.
+// fabric simulates a fabric that answers a number of calls per second, each in a
+// millisecond. The time grows above that number.
 type fabric struct {
 	capacity float64
-	// slow makes p99 of a rate from which on it is too long, though all are answered.
+	// slow is the rate from which on p99 is too long, although all calls are answered.
 	slow float64
-	// hiccups are rates at which it was disturbed, the first time.
+	// hiccups are rates whose first measurement is disturbed.
 	hiccups map[int]bool
-	// luck are rates that it keeps up with, the first time.
+	// luck are rates whose first measurement is too good.
 	luck  map[int]bool
 	tried []float64
 }
@@ -108,7 +108,7 @@ func TestAnErrorEndsTheSearch(t *testing.T) {
 	}
 }
 
-// TestASearchThatIsInterruptedTellsOfItsLoads ends it at the rate of 400.
+// TestASearchThatIsInterruptedTellsOfItsLoads interrupts the search at the rate of 400.
 func TestASearchThatIsInterruptedTellsOfItsLoads(t *testing.T) {
 	f := &fabric{capacity: 1e6}
 	s := searching(f)
@@ -138,8 +138,8 @@ func TestAnOverloadIsTwiceTheKneeWithRestAround(t *testing.T) {
 	}
 }
 
-// TestTheFabricIsBackOnlyWhereCallsShowIt has one second after the overload slow, of
-// which nobody may believe that a later one without any calls is well.
+// TestTheFabricIsBackOnlyWhereCallsShowIt has one slow second after the overload. A later
+// second without any calls must not count as recovered.
 func TestTheFabricIsBackOnlyWhereCallsShowIt(t *testing.T) {
 	const end = 2 * time.Second
 	for name, c := range map[string]struct {

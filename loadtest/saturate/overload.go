@@ -16,20 +16,21 @@ import (
 )
 
 const (
-	// calm is how long before the overload the load is easy, and restful how long after.
+	// calm is the duration of the easy load before the overload. restful is that after it.
 	calm    = 5 * time.Second
 	restful = 20 * time.Second
-	// easy is the part of the knee that is an easy load, and much what is too much.
+	// easy is the rate of the easy load, and much that of the overload, as multiples of the
+	// knee.
 	easy = 0.5
 	much = 2
-	// backIn is by when nothing must be felt of the overload any more.
+	// backIn is the budget of the recovery, in seconds.
 	backIn = 10
-	// memoryMost is what all programs of the fabric are told to keep to, and a quarter
-	// for what the runtime does not count.
+	// memoryMost is the memory limit of all programs of the fabric, and a quarter more for
+	// memory that the runtime does not count.
 	memoryMost = 5 << 28
 )
 
-// Overload offers twice what the fabric keeps up with, and looks how it comes back.
+// Overload offers twice the rate that the fabric keeps up with, and measures the recovery.
 func Overload(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (*result.Document, error) {
 	x, err := open(ctx, s, st)
 	if err != nil {
@@ -69,7 +70,7 @@ func (x *site) overload(ctx context.Context) (*result.Document, error) {
 	d.Title = fmt.Sprintf("%d agents on %d connections: %.0f tool calls per second for %v, and %.0f before and after",
 		s.Agents, s.Connections, rate, long, rate*easy/much)
 	if m.Early {
-		return d, nil // the load was not over, or what came after it
+		return d, nil // the load, or the time after it, was cut short
 	}
 	if err := x.judge(d, m, long); err != nil {
 		return nil, err
@@ -84,13 +85,13 @@ func (x *site) overload(ctx context.Context) (*result.Document, error) {
 	return d, nil
 }
 
-// phases are an easy load, one that is too much, and the easy one again.
+// phases returns a curve of an easy load, an overload, and the easy load again.
 func phases(rate float64, long time.Duration) load.Curve {
 	of := func(rate float64, long time.Duration) load.Step { return load.Steady(rate, long)[0] }
 	return load.Curve{of(rate*easy/much, calm), of(rate, long), of(rate*easy/much, restful)}
 }
 
-// judge puts the figures of an overload in the place of those of an even load.
+// judge replaces the figures of an even load by those of an overload.
 func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) error {
 	before, err := m.Total(0, calm)
 	if err != nil {
@@ -134,8 +135,8 @@ func (x *site) judge(d *result.Document, m *fleet.Measured, long time.Duration) 
 	return nil
 }
 
-// stretched are the events answered per second, and p99, of each of some stretches of a
-// load, in whole seconds: what another run is compared with needs to say how sure it is.
+// stretched returns the events answered per second, and p99, of periods of a load in whole
+// seconds. Comparisons with other runs need several samples.
 func stretched(m *fleet.Measured, from, until time.Duration) (rates, p99s []float64, err error) {
 	const most = 10
 	seconds := int((until - from) / time.Second)
@@ -155,8 +156,8 @@ func stretched(m *fleet.Measured, from, until time.Duration) (rates, p99s []floa
 	return rates, p99s, nil
 }
 
-// shown says so if the load was not too much: one that the fabric keeps up with
-// shows nothing of what it does beyond.
+// shown adds a note if the fabric kept up with the load: such a run does not show an
+// overload.
 func shown(d *result.Document, keeps bool) {
 	if !keeps {
 		return
@@ -164,8 +165,8 @@ func shown(d *result.Document, keeps bool) {
 	d.Notes = append(d.Notes, "CAREFUL: the fabric kept up with this rate, so the run shows no overload. Write a higher --rate, or leave it out to search for the knee.")
 }
 
-// recovered is the figure of a recovery. From a load that the fabric kept up with there
-// was none: what was slow afterwards had another reason.
+// recovered returns the figure of the recovery. If the fabric kept up with the load, the
+// figure has no budget: slow calls afterwards had another cause.
 func recovered(after float64, keeps bool) result.Figure {
 	f := result.Figured("recovery", "s", result.Lower, []float64{after})
 	if keeps {
@@ -174,7 +175,7 @@ func recovered(after float64, keeps bool) result.Figure {
 	return f.Within(backIn)
 }
 
-// recovery is after how many seconds p99 is within its bound and stays there.
+// recovery returns after how many seconds p99 is within its bound and stays there.
 func recovery(m *fleet.Measured, end time.Duration, bound float64) (float64, error) {
 	last := end + restful
 	for at := last; at > end; at -= time.Second {
@@ -182,7 +183,7 @@ func recovery(m *fleet.Measured, end time.Duration, bound float64) (float64, err
 		if err != nil {
 			return 0, err
 		}
-		// A second in which nothing was due shows nothing, least of all that all is well.
+		// A second without due calls does not show a recovery.
 		if k.Offered == 0 || k.Latency.At(0.99) > bound || k.Failed > 0 || k.Unsent > 0 {
 			return (at - end).Seconds(), nil
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
 
-// TestALoadThatIsNotTooMuchIsCalledSo has calls take so long, of which so many in a
-// hundred are answered.
+// TestALoadThatIsNotTooMuchIsCalledSo sets the latency of calls and the percentage that
+// gets an answer.
 func TestALoadThatIsNotTooMuchIsCalledSo(t *testing.T) {
 	s := scenario.Default()
 	for name, c := range map[string]struct {
@@ -45,8 +45,8 @@ func TestARecoveryIsBoundedOnlyWhereThereWasAnOverload(t *testing.T) {
 	}
 }
 
-// TestStretchesAreWholeAndAllOfIt has each second answer as many calls as it has a number,
-// each of which takes as many milliseconds.
+// TestStretchesAreWholeAndAllOfIt lets each second answer as many calls as its number, each
+// of which takes as many milliseconds.
 func TestStretchesAreWholeAndAllOfIt(t *testing.T) {
 	m := &fleet.Measured{Series: load.NewSeries(), Bare: load.NewSeries()}
 	for second := range 30 {
@@ -60,7 +60,7 @@ func TestStretchesAreWholeAndAllOfIt(t *testing.T) {
 	}
 	for _, c := range []struct {
 		from, until   time.Duration
-		rates, first  float64 // all of them together, and the first one
+		rates, first  float64 // the sum, and the first one
 		stretches     int
 		p99, latest99 float64
 	}{

@@ -11,8 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/scenario"
 )
 
-// Rate is the knee of a scenario's fabric, for a run that is to be at a part of it:
-// how many tools can be used per second, by what the scenario's own agents do and are told.
+// Rate returns the knee of a scenario's fabric, for a run at a part of the knee: how many
+// tool uses per second the fabric keeps up with, for the scenario's own agents and
+// injections.
 func Rate(ctx context.Context, s *scenario.Scenario, st fleet.Stage) (float64, error) {
 	searched := *s
 	searched.Kind, searched.Faults = scenario.Saturate, nil

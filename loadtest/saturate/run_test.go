@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The test program is the processes, too.
+// TestMain lets the test program run as each of the processes.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "role" {
 		starts := roles.All()
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestASearchOnARealFabric looks whether every answer is right at each load, and
-// whether all of them are told of, never how high the knee is.
+// TestASearchOnARealFabric checks that every answer is right at each load and that the
+// report has all loads. It does not check how high the knee is.
 func TestASearchOnARealFabric(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a fabric under growing load answers right stays untested")
@@ -56,7 +56,7 @@ func TestASearchOnARealFabric(t *testing.T) {
 	}
 }
 
-// TestTheRateOfARunIsThatOfItsKnee has another run than a search ask for it.
+// TestTheRateOfARunIsThatOfItsKnee gets the knee for another kind of run.
 func TestTheRateOfARunIsThatOfItsKnee(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a run finds the knee that it is to keep below stays untested")

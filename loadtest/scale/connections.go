@@ -68,7 +68,7 @@ func affordable(all []int) (steps []int, most int) {
 		return all, 0
 	}
 	for _, n := range all {
-		if uint64(n+spareFiles) <= l.Max { // which the Go runtime takes
+		if uint64(n+spareFiles) <= l.Max { // the Go runtime raises the limit to this
 			steps = append(steps, n)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // A step is a size of something, and the request that is measured at it.
 type step struct {
 	name string
-	// many is the place on the axis of a plot.
+	// many is the position on the axis of a plot.
 	many  int
 	stand *stand
 	q     roles.CrowdRequest
@@ -34,7 +34,7 @@ type growth struct {
 	of   string
 	note string
 	all  []*series
-	// worker: there is a worker, and the table shows its CPU time.
+	// worker means that the stand has a worker, and that the table shows its CPU time.
 	worker bool
 	// samples are the results, by the label of the step.
 	samples bench.Samples

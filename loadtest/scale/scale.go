@@ -60,7 +60,7 @@ func Run(ctx context.Context, o bench.Options) (*Report, error) {
 	return r.report, o.Run(ctx, &r.report.Document, parts)
 }
 
-// window returns a window of so many callers.
+// window returns a window with the given number of callers.
 func (r *run) window(callers int) measure.Window {
 	return measure.Window{Callers: callers, Warm: r.report.Window / 5, Long: r.report.Window}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// took is a sample of calls with a p50 and CPU times of broker and worker.
+// took returns a sample of calls with a p50 and CPU times of broker and worker.
 func took(p50, broker, worker time.Duration) map[int]bench.Sample {
 	return map[int]bench.Sample{1: {
 		Figures: measure.Figures{P50: schema.Duration(p50), P99: schema.Duration(2 * p50), PerSecond: 1 / p50.Seconds()},

@@ -189,7 +189,7 @@ func (w *wire) serve() error {
 	}
 }
 
-// counter counts what is written to it.
+// counter counts the bytes that are written to it.
 type counter struct{ n *atomic.Int64 }
 
 func (c counter) Write(p []byte) (int, error) {

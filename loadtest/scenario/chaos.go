@@ -21,44 +21,45 @@ const (
 	Daemon   = "daemon"
 )
 
-// ShortestFault is how long a fault that is drawn lasts at least, if it lasts.
+// ShortestFault is the shortest duration of a random fault that has a duration.
 const ShortestFault = 300 * time.Millisecond
 
-// A Chaos says which faults are drawn at random, beside those that a scenario has.
+// A Chaos configures random faults, in addition to those that a scenario lists.
 type Chaos struct {
-	// Kinds are what may be drawn; none: all kinds.
+	// Kinds are the kinds of faults to draw from; empty: all kinds.
 	Kinds []faults.Kind `json:"kinds,omitzero"`
-	// Members are names or globs of those it may be drawn for; none: all members.
+	// Members are the names or globs of the members to draw from; empty: all members.
 	Members []string `json:"members,omitzero"`
-	// Together is how many faults there are at the same time at most.
+	// Together is the highest number of faults at the same time.
 	Together int `json:"together"`
-	// Longest is how long a fault lasts at most, Pause how long there is none
-	// after it, on average.
+	// Longest is the longest duration of a fault. Pause is the average time without faults
+	// after it.
 	Longest schema.Duration `json:"longest"`
 	Pause   schema.Duration `json:"pause"`
-	// Lives has processes killed instead: each lives that long on average, by its kind. None
-	// lives longer than 60 % of the time with faults, so each dies at least once.
+	// Lives kills processes instead. Its values are the average lifetimes by kind of
+	// process. No process lives longer than 60 % of the time with faults, so each dies at
+	// least once.
 	Lives map[string]schema.Duration `json:"lives,omitzero"`
-	// Quiet is how long before the end there are no faults any more, so that it shows
-	// whether all is well again: see [Scenario.Quiet].
+	// Quiet is the time without faults at the end, which shows whether the fabric recovers:
+	// see [Scenario.Quiet].
 	Quiet schema.Duration `json:"quiet"`
 }
 
-// A Soak says how it is looked for what grows.
+// A Soak configures the search for what grows.
 type Soak struct {
-	// Settle is how often the fabric's processes collect their garbage, so that what
-	// is left can be counted; 0: as often as a course of it needs.
+	// Settle is the interval between garbage collections of the fabric's processes, which
+	// make the live memory measurable; 0: [Scenario.SettleEvery] decides.
 	Settle schema.Duration `json:"settle,omitzero"`
-	// Chaos has faults drawn, too. The fabric's processes are killed in the first part
-	// of the run only: what grows shows in those that live long.
+	// Chaos adds random faults. The fabric's processes are killed only in the first part of
+	// the run, because growth shows only in processes that live long.
 	Chaos bool `json:"chaos,omitzero"`
-	// OfKnee is which part the rate is of the one that the fabric keeps up with, which
-	// is found first; 0: the rate is said.
+	// OfKnee is the rate as a part of the knee, which the run searches first; 0: the
+	// scenario sets the rate.
 	OfKnee float64 `json:"of_knee,omitzero" as:"share"`
 }
 
-// Quiet is how long there are no faults in the end: at most a third of the run, or, where
-// processes are killed again and again, two thirds.
+// Quiet returns the time without faults at the end: at most a third of the run. If
+// processes are killed repeatedly, it is at most two thirds.
 func (s *Scenario) Quiet() time.Duration {
 	most := s.For.Std() / 3
 	if len(s.Chaos.Lives) > 0 {
@@ -67,7 +68,7 @@ func (s *Scenario) Quiet() time.Duration {
 	return min(s.Chaos.Quiet.Std(), most)
 }
 
-// Members are the names of all processes that faults can be done to.
+// Members returns the names of all processes that faults can affect.
 func (s *Scenario) Members() []string {
 	var all []string
 	some := func(kind string, n int) {
@@ -94,8 +95,8 @@ func (s *Scenario) Members() []string {
 	return all
 }
 
-// HasLink reports whether there is a network of its own in front of a member: not
-// for who is the server, or has it in itself.
+// HasLink reports whether a member has its own link in front of it. The server, and a
+// broker that contains the server, have none.
 func (s *Scenario) HasLink(member string) bool {
 	return member != field.Server && (s.Fabric.Server || member != field.Numbered(field.Broker, 1))
 }
@@ -158,26 +159,27 @@ func (s *Scenario) checkLives(say saying) {
 }
 
 const (
-	// SoakPoints is how many points it takes to judge whether something grows: of the
-	// second half of a run, or of what is left of it after a kill.
+	// SoakPoints is the lowest number of points for a judgement of growth. The points are
+	// from the second half of a run, or from the time after a kill.
 	SoakPoints = 8
-	// SoakLives is in which part of a run with chaos processes of the fabric are killed.
+	// SoakLives is the part of a run with chaos in which processes of the fabric are
+	// killed.
 	SoakLives = 0.4
-	// spare is how many points may be missing, as a collection takes its time.
+	// spare is how many points may be missing, because a collection takes time.
 	spare = 2
-	// settles is how often garbage is collected if nobody says, but not more often than
-	// every settleLeast; sample is how often all else is looked at.
+	// settles is the default number of garbage collections in a run, but their interval is
+	// at least settleLeast. sample is the interval of the other measurements.
 	settles     = 120
 	settleLeast = 2 * time.Second
 	sample      = time.Second
 )
 
-// SettleEvery is how often the fabric's processes collect their garbage.
+// SettleEvery returns the interval between garbage collections of the fabric's processes.
 func (s *Scenario) SettleEvery() time.Duration {
 	return cmp.Or(s.Soak.Settle.Std(), max(s.For.Std()/settles, settleLeast))
 }
 
-// LeastSoak is how long a soak must be to have points enough to judge.
+// LeastSoak returns how long a soak must be to have enough points.
 func (s *Scenario) LeastSoak() time.Duration {
 	long := 2 * (SoakPoints + spare) * max(cmp.Or(s.Soak.Settle.Std(), settleLeast), sample)
 	if s.Soak.Chaos {

@@ -14,7 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// shipped is one that comes along.
+// shipped returns a bundled scenario.
 func shipped(t *testing.T, name string) *Scenario {
 	t.Helper()
 	s, err := Shipped(name)

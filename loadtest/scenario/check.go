@@ -8,17 +8,17 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/load"
 )
 
-// A Problem is something that a scenario cannot be.
+// A Problem is an error in a scenario.
 type Problem struct {
-	// Key is what it is about, as it stands in a file: "shares", "faults.2".
+	// Key is the key in the file, such as "shares" or "faults.2".
 	Key string
-	// Message says what is wrong, Hint what to write instead.
+	// Message says what is wrong, and Hint what to write instead.
 	Message, Hint string
 }
 
 func (p Problem) String() string { return p.Key + ": " + p.Message + "; " + p.Hint }
 
-// The bounds of a scenario.
+// The limits of a scenario.
 const (
 	mostAgents  = 1_000_000
 	mostDrivers = 200
@@ -29,7 +29,7 @@ const (
 	mostMessages = 10_000_000
 )
 
-// Check are all problems of the scenario.
+// Check returns all problems of the scenario.
 func (s *Scenario) Check() []Problem {
 	var all []Problem
 	say := func(key, hint, format string, args ...any) {
@@ -54,7 +54,7 @@ func (s *Scenario) Check() []Problem {
 	return all
 }
 
-// saying notes a problem.
+// saying records a problem.
 type saying func(key, hint, format string, args ...any)
 
 func (s *Scenario) checkPeople(say saying) {
@@ -109,7 +109,7 @@ func (s *Scenario) checkLoad(say saying) {
 	switch {
 	case len(s.Steps) > 0:
 		s.checkSteps(say)
-	case (s.Kind == Saturate || s.Kind == Overload) && s.Rate == 0: // it is searched for
+	case (s.Kind == Saturate || s.Kind == Overload) && s.Rate == 0: // the run searches it
 	case s.Rate == 0 && s.Think <= 0:
 		say("rate", "write rate: 300/s, or think: 500ms, or steps", "the scenario has no rate of tool calls")
 	case s.Rate != 0 && !(s.Rate > 0 && s.Rate <= mostRate):

@@ -11,43 +11,43 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Clustered has faults caused in a cluster of brokers, one part after the other. The next fault
+// Clustered causes faults in a cluster of brokers, one part after the other. The next fault
 // waits until all brokers have the complete state.
 const Clustered = "cluster"
 
-// A Cluster says which faults happen in a cluster.
+// A Cluster configures the faults of a cluster.
 type Cluster struct {
 	// Away is how long each fault lasts.
 	Away  schema.Duration `json:"away"`
 	Parts []Part          `json:"parts"`
 }
 
-// A Part is faults of the same kinds, under loads of their own.
+// A Part is a group of faults of the same kinds, with its own loads.
 type Part struct {
 	Name string `json:"name"`
-	// Faults are the kinds. Each happens to the broker that leads the queue then, or, with Each,
-	// to every broker in turn.
+	// Faults are the kinds. Each fault affects the current leader of the queue or, with
+	// Each, every broker in turn.
 	Faults []faults.Kind `json:"faults"`
 	Each   bool          `json:"each,omitzero"`
-	// Away replaces that of the cluster; 0: it does not.
+	// Away overrides the duration of the cluster's faults; 0: it does not.
 	Away schema.Duration `json:"away,omitzero"`
-	// Changes has configurations applied meanwhile.
+	// Changes applies configurations during the fault.
 	Changes bool `json:"changes,omitzero"`
-	// Freeze has agents frozen during the fault.
+	// Freeze freezes agents during the fault.
 	Freeze bool `json:"freeze,omitzero"`
 }
 
-// CutsOff reports whether brokers are cut off from each other.
+// CutsOff reports whether the part cuts off brokers from each other.
 func (p Part) CutsOff() bool {
 	return slices.ContainsFunc(p.Faults, faults.Kind.OnWire)
 }
 
-// Unnoticed reports whether no call may notice the faults: brokers only restart.
+// Unnoticed reports whether calls must not be affected: brokers only restart.
 func (p Part) Unnoticed() bool {
 	return !slices.ContainsFunc(p.Faults, func(k faults.Kind) bool { return k != faults.Restart })
 }
 
-// Only leaves the parts with these names.
+// Only removes all parts except those with these names.
 func (c *Cluster) Only(names []string) error {
 	var parts []Part
 	var known []string
@@ -66,7 +66,8 @@ func (c *Cluster) Only(names []string) error {
 	return nil
 }
 
-// longestAway is how long a fault may last: a broker that is cut off stops answering after it.
+// longestAway limits how long a fault may last: a broker that is cut off longer stops
+// answering.
 const longestAway = 10 * time.Second
 
 func (s *Scenario) checkCluster(say saying) {

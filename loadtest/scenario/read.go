@@ -16,12 +16,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// files are the scenarios that come along.
+// files are the bundled scenarios.
 //
 //go:embed *.yaml
 var files embed.FS
 
-// Shipped is one that comes along, by its name.
+// Shipped returns the bundled scenario of that name.
 func Shipped(name string) (*Scenario, error) {
 	body, err := files.ReadFile(name + ".yaml")
 	if err != nil {
@@ -30,9 +30,9 @@ func Shipped(name string) (*Scenario, error) {
 	return Read(name+".yaml", body)
 }
 
-// Names are those of the scenarios that come along.
+// Names returns the names of the bundled scenarios.
 func Names() []string {
-	all, _ := files.ReadDir(".") // what is embedded can be read
+	all, _ := files.ReadDir(".") // an embedded folder is always readable
 	var names []string
 	for _, f := range all {
 		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
@@ -40,12 +40,11 @@ func Names() []string {
 	return names
 }
 
-// mostBytes is how large a file may be.
+// mostBytes limits the size of a file.
 const mostBytes = 1 << 20
 
-// Read reads a scenario. The name of the file says where faults are, and what a
-// scenario is called that does not say so itself. The error is of the type
-// [hooksyaml.Faults].
+// Read decodes a scenario. file is the file's name, for errors, and the default of the
+// scenario's name. The error is of the type [hooksyaml.Faults].
 func Read(file string, body []byte) (*Scenario, error) {
 	r := &reader{file: file, places: map[string]*yaml.Node{}}
 	s := Default()
@@ -67,8 +66,7 @@ func Read(file string, body []byte) (*Scenario, error) {
 	return &s, nil
 }
 
-// ReadFile reads the scenario in a file. Of one that is too long no more is read than
-// says so.
+// ReadFile reads the scenario in a file. It stops reading a file above the size limit.
 func ReadFile(file string) (*Scenario, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -86,7 +84,7 @@ func ReadFile(file string) (*Scenario, error) {
 type reader struct {
 	file   string
 	faults hooksyaml.Faults
-	// places are the values of keys, by the path that leads there.
+	// places are the values of keys, by their path.
 	places map[string]*yaml.Node
 }
 
@@ -94,7 +92,7 @@ func (r *reader) fault(n *yaml.Node, message, hint string) {
 	r.faults = append(r.faults, hooksyaml.Fault{File: r.file, Line: max(n.Line, 1), Column: max(n.Column, 1), Message: message, Hint: hint})
 }
 
-// report are all faults in the order of the lines.
+// report returns all faults, in the order of the lines.
 func (r *reader) report() hooksyaml.Faults {
 	slices.SortStableFunc(r.faults, func(a, b hooksyaml.Fault) int {
 		if a.Line != b.Line {
@@ -105,7 +103,7 @@ func (r *reader) report() hooksyaml.Faults {
 	return r.faults
 }
 
-// place is where a key's value stands, or what it would stand in.
+// place returns the node of a key's value, or else the node that would contain it.
 func (r *reader) place(key string, root *yaml.Node) *yaml.Node {
 	for key != "" {
 		if n := r.places[key]; n != nil {
@@ -116,7 +114,7 @@ func (r *reader) place(key string, root *yaml.Node) *yaml.Node {
 	return root
 }
 
-// parse is the file's only document; nil: there was a fault.
+// parse returns the file's only document, or nil after a fault.
 func (r *reader) parse(body []byte) *yaml.Node {
 	top := &yaml.Node{Line: 1, Column: 1}
 	if len(body) > mostBytes {
@@ -143,7 +141,7 @@ func (r *reader) parse(body []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-// syntax notes what the parser said.
+// syntax records the parser's error.
 func (r *reader) syntax(err error) {
 	if errors.Is(err, io.EOF) {
 		r.fault(&yaml.Node{Line: 1, Column: 1}, "the file is empty", "write kind: fleet")
@@ -156,7 +154,7 @@ func (r *reader) syntax(err error) {
 	r.fault(&yaml.Node{Line: 1, Column: 1}, "this is not valid YAML: "+err.Error(), "")
 }
 
-// load sees to it that one thing alone says how much there is to do, and sets what other keys imply.
+// load checks that only one key sets the load, and sets what other keys imply.
 func (r *reader) load(s *Scenario) {
 	if r.places["runaway"] != nil && r.places["runaway.times"] == nil {
 		s.Runaway.Times = usualTimes
@@ -179,7 +177,7 @@ func (r *reader) load(s *Scenario) {
 		step := &s.Steps[i]
 		s.For += step.For
 		if r.places[fmt.Sprintf("steps.%d.to", i+1)] == nil {
-			step.To = step.Rate // it does not change
+			step.To = step.Rate // a constant rate
 		}
 	}
 }

@@ -6,28 +6,28 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/field"
 )
 
-// A Runaway is agents that ask far more often than one agent may, beside all others. The
-// zero Runaway is none.
+// A Runaway adds agents that ask far more often than one agent may. The zero Runaway adds
+// no agents.
 type Runaway struct {
 	Agents int `json:"agents,omitzero"`
-	// Limit is how many events a second a broker judges for one agent. The others must
-	// not come near it.
+	// Limit is how many events a second a broker judges for one agent. The other agents
+	// must stay far below it.
 	Limit float64 `json:"limit,omitzero" as:"rate"`
-	// Times is how many times as often each of these asks.
+	// Times is the rate of each of these agents, as a multiple of Limit.
 	Times float64 `json:"times,omitzero"`
 }
 
 const (
-	// usualTimes is how many times it is unless the scenario says.
+	// usualTimes is the default of Times.
 	usualTimes = 50
-	// mostRunaway is how many events a second all of them together may ask about.
+	// mostRunaway is the highest number of events a second of all runaway agents together.
 	mostRunaway = 100_000
-	// far is how many times as much as the others need the limit is at least: what is
-	// random comes close together at times.
+	// far is the lowest ratio of the limit to the average rate of the other agents: random
+	// calls are sometimes close together.
 	far = 5
 )
 
-// Rate is what brokers are to be started with; 0: no limit.
+// Rate returns the rate limit that brokers are started with; 0: no limit.
 func (a Runaway) Rate() float64 {
 	if a.Agents == 0 {
 		return 0
@@ -35,7 +35,7 @@ func (a Runaway) Rate() float64 {
 	return a.Limit
 }
 
-// Burst is how many events may come at once, as brokers have it unless they are told.
+// Burst returns how many events may come at once. It is the default of brokers.
 func (a Runaway) Burst() int { return max(20, int(math.Ceil(2*a.Limit))) }
 
 func (s *Scenario) checkRunaway(say saying) {

@@ -9,56 +9,56 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Kind is what a scenario does.
+// A Kind is a kind of scenario.
 type Kind string
 
 // The kinds of scenarios.
 const (
-	// Fleet keeps to one load.
+	// Fleet runs a constant load.
 	Fleet = "fleet"
 	// Saturate raises the load until the fabric does not keep up.
 	Saturate = "saturate"
-	// Overload offers twice what the fabric keeps up with.
+	// Overload offers twice the rate that the fabric keeps up with.
 	Overload = "overload"
-	// Chaotic keeps to one load while things go wrong at random.
+	// Chaotic runs a constant load with random faults.
 	Chaotic = "chaos"
-	// Soaking keeps to one load and looks for what grows.
+	// Soaking runs a constant load and looks for growth.
 	Soaking = "soak"
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Fleet, Saturate, Overload, Chaotic, Soaking, Clustered} }
 
-// A Scenario is one run of many agents. Its JSON is what a report says of it.
+// A Scenario is one run of many agents. A report contains its JSON.
 type Scenario struct {
 	Name string `json:"name"`
-	// Kind is what it does: one of [Kinds].
+	// Kind is one of [Kinds].
 	Kind   Kind   `json:"kind"`
 	Fabric Fabric `json:"fabric"`
-	// Agents use tools, through so many Connections, which so many Drivers hold:
-	// processes.
+	// Agents is the number of agents that use tools. They share Connections, which belong
+	// to Drivers processes.
 	Agents      int `json:"agents"`
 	Connections int `json:"connections"`
 	Drivers     int `json:"drivers"`
-	// Arrivals is how the moments of an agent's calls lie.
+	// Arrivals is the distribution of an agent's calls over time.
 	Arrivals load.Law `json:"arrivals"`
-	// Rate is how many tools all agents together use per second; 0: each thinks for
-	// Think, on average, from one use to the next.
+	// Rate is how many tools all agents together use per second; 0: each agent pauses for
+	// Think, on average, between two uses.
 	Rate  float64         `json:"rate,omitzero" as:"rate"`
 	Think schema.Duration `json:"think,omitzero"`
-	// Steps are a load that changes, instead of a rate, and last as long as the run.
+	// Steps are a load that changes, instead of Rate. They last as long as the run.
 	Steps load.Curve `json:"steps,omitzero"`
-	// For is how long is measured, after the load was on for Warm.
+	// For is the duration of the measurement. Warm is the duration of the load before it.
 	For  schema.Duration `json:"for"`
 	Warm schema.Duration `json:"warm"`
-	// Seed draws everything that is drawn.
+	// Seed is the seed of all random values.
 	Seed uint64 `json:"seed"`
-	// Deadline is by when a call must be answered.
+	// Deadline limits how long the answer to a call may take.
 	Deadline schema.Duration `json:"deadline"`
 	// ToolTime is how long a tool takes, on average.
 	ToolTime schema.Duration `json:"tool_time"`
 	Shares   Shares          `json:"shares"`
-	// Injections is how many messages are sent to agents per tool call. Messages is their least
+	// Injections is the number of messages to agents per tool call. Messages is the least
 	// number in the whole run instead; 0: Injections decides.
 	Injections float64 `json:"injections"`
 	Messages   int     `json:"messages,omitzero"`
@@ -69,78 +69,78 @@ type Scenario struct {
 	// LastKill kills the broker once more after all messages were delivered: the queue must
 	// stay empty.
 	LastKill bool `json:"last_kill,omitzero"`
-	// Runaway has some agents more ask without end.
+	// Runaway adds agents that ask far more often than one agent may.
 	Runaway Runaway `json:"runaway,omitzero"`
-	// InFlight bounds the calls that one driver has under way.
+	// InFlight limits the calls in flight of one driver.
 	InFlight int `json:"in_flight"`
-	// Faults are done meanwhile, at their times since measuring began.
+	// Faults happen during the load, at their times since measuring began.
 	Faults []faults.Fault `json:"faults,omitzero"`
 	Knee   Knee           `json:"knee,omitzero"`
 	Chaos  Chaos          `json:"chaos,omitzero"`
 	Soak   Soak           `json:"soak,omitzero"`
-	// Cluster are the faults of a cluster, which happen in a scenario of that kind.
+	// Cluster has the faults of a scenario of the kind [Clustered].
 	Cluster Cluster `json:"cluster,omitzero"`
 }
 
-// Fabric is what is under load.
+// Fabric describes the fabric under load.
 type Fabric struct {
-	// Kind is where it runs.
+	// Kind says how the fabric runs.
 	Kind field.Kind `json:"kind"`
-	// NATS and Creds are where an external one is, and how to be let in.
+	// NATS and Creds are the URL of an external fabric and its credentials.
 	NATS  string `json:"nats,omitzero"`
 	Creds string `json:"creds,omitzero"`
-	// Brokers and Workers are how many processes of each are started. An embedded fabric is
-	// one broker that has a worker in itself.
+	// Brokers and Workers are how many processes of each start. An embedded fabric is one
+	// broker that contains a worker.
 	Brokers int `json:"brokers"`
 	Workers int `json:"workers"`
 	// Slots is how many batches a worker runs at once.
 	Slots int `json:"slots"`
-	// Server has the brokers use a NATS server that is a process of its own.
+	// Server makes the brokers use a separate NATS server process.
 	Server bool `json:"server,omitzero"`
-	// Cluster has the brokers be one, with a server in each.
+	// Cluster makes the brokers a cluster, with a server in each.
 	Cluster bool `json:"cluster,omitzero"`
-	// Links has connections go through links on which faults of the network can be done, also
-	// where none is: what such a fabric keeps up with is less.
+	// Links sends connections through links, which can have network faults, even without
+	// such faults. A fabric with links keeps up with less.
 	Links bool `json:"links,omitzero"`
 	// Sync is how often the server syncs to disk; 0: at every write.
 	Sync schema.Duration `json:"sync,omitzero"`
 }
 
-// Shares are parts of all uses of tools; what is left is judged by a hook of the
-// workers.
+// Shares are parts of all uses of tools. A hook of the workers judges the rest.
 type Shares struct {
-	// Deny is refused: a third in the broker, the others by a worker, of which one half would
-	// be rewritten by the hooks behind.
+	// Deny is the part that hooks deny: the broker a third, and a worker the others. Later
+	// hooks would rewrite one half of the latter.
 	Deny float64 `json:"deny" as:"share"`
-	// Rewrite goes through a chain of hooks that rewrite.
+	// Rewrite is the part that goes through a chain of rewriting hooks.
 	Rewrite float64 `json:"rewrite" as:"share"`
-	// Unmatched is no hook's business.
+	// Unmatched is the part that no hook matches.
 	Unmatched float64 `json:"unmatched" as:"share"`
-	// Inside is allowed by a hook in the broker.
+	// Inside is the part that a hook in the broker allows.
 	Inside float64 `json:"inside" as:"share"`
-	// Slow meets a hook that takes some time.
+	// Slow is the part that a slow hook judges.
 	Slow float64 `json:"slow" as:"share"`
 }
 
-// Sum is what the shares come to.
+// Sum returns the sum of the shares.
 func (s Shares) Sum() float64 { return s.Deny + s.Rewrite + s.Unmatched + s.Inside + s.Slow }
 
-// A Knee says how the rate is searched for that the fabric still keeps up with.
+// A Knee configures the search for the highest rate that the fabric keeps up with.
 type Knee struct {
-	// From is the first rate, and the one that others are compared with.
+	// From is the first rate. Other rates are compared with it.
 	From float64 `json:"from" as:"rate"`
-	// Most is where the search ends.
+	// Most is the highest rate of the search.
 	Most float64 `json:"most" as:"rate"`
 	// Step is how long each rate is measured.
 	Step schema.Duration `json:"step"`
-	// Answered is which part of the calls must be answered in their time.
+	// Answered is the part of the calls that must be answered in time.
 	Answered float64 `json:"answered" as:"share"`
-	// P99 may be so many times that of the first rate, or Floor if that is more.
+	// P99 is the highest allowed p99, as a multiple of the p99 of the first rate. If Floor
+	// is higher, Floor is the limit.
 	P99   float64         `json:"p99"`
 	Floor schema.Duration `json:"floor"`
 }
 
-// Default is a scenario that takes half a minute on a small machine.
+// Default returns a scenario that takes half a minute on a small machine.
 func Default() Scenario {
 	return Scenario{
 		Name: Fleet, Kind: Fleet, Fabric: Fabric{Kind: field.Local, Brokers: 1, Workers: 2, Slots: 64},
@@ -155,7 +155,7 @@ func Default() Scenario {
 
 func seconds(n int) schema.Duration { return schema.Duration(time.Duration(n) * time.Second) }
 
-// Curve is the load, as long as it is measured.
+// Curve returns the load during the measurement.
 func (s *Scenario) Curve() load.Curve {
 	if len(s.Steps) > 0 {
 		return s.Steps
@@ -163,21 +163,21 @@ func (s *Scenario) Curve() load.Curve {
 	return load.Steady(s.PerSecond(), s.For.Std())
 }
 
-// Excused reports whether calls and hooks without an answer are to be expected.
+// Excused reports whether calls and hooks without an answer are expected.
 func (s *Scenario) Excused() bool {
 	return s.Kind != Fleet && s.Kind != Soaking || len(s.Faults) > 0
 }
 
-// Behind is how many agents ask through a daemon.
+// Behind returns how many agents ask through a daemon.
 func (s *Scenario) Behind() int { return min(s.Daemon, s.Agents/2) }
 
 // SendsMessages reports whether producers send messages to agents.
 func (s *Scenario) SendsMessages() bool { return s.Injections > 0 || s.Messages > 0 }
 
-// DrawsFaults reports whether faults are drawn for the scenario.
+// DrawsFaults reports whether the scenario has random faults.
 func (s *Scenario) DrawsFaults() bool { return s.Kind == Chaotic || s.Kind == Soaking && s.Soak.Chaos }
 
-// PerSecond is the rate, or the one that comes of what agents think.
+// PerSecond returns the rate, or the rate that follows from Think.
 func (s *Scenario) PerSecond() float64 {
 	if s.Rate > 0 {
 		return s.Rate

@@ -19,7 +19,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// words returns the values of a type that has only some; nil: it has any.
+// words returns the values of a type with a fixed set of values; nil: the type has any
+// value.
 func words(t reflect.Type) any {
 	switch t {
 	case reflect.TypeFor[Kind]():
@@ -59,7 +60,7 @@ func (r *reader) value(path string, n *yaml.Node, to reflect.Value, as string) {
 	}
 }
 
-// mapping reads a struct with its keys and no others.
+// mapping reads a struct. Other keys are faults.
 func (r *reader) mapping(path string, n *yaml.Node, to reflect.Value) {
 	known := map[string]reflect.StructField{}
 	for _, f := range reflect.VisibleFields(to.Type()) {
@@ -81,7 +82,7 @@ func (r *reader) lives(path string, n *yaml.Node, to reflect.Value) {
 	})
 }
 
-// keys reads a mapping with these keys and no others.
+// keys reads a mapping. Keys that are not in known are faults.
 func (r *reader) keys(path string, n *yaml.Node, known []string, read func(path, key string, n *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
 		r.fault(n, fmt.Sprintf("this is %s instead of a mapping", kindName(n)), "write some of "+strings.Join(known, ", "))
@@ -108,7 +109,7 @@ func (r *reader) keys(path string, n *yaml.Node, known []string, read func(path,
 	}
 }
 
-// list reads each value of one.
+// list reads each value of a list.
 func (r *reader) list(path string, n *yaml.Node, to reflect.Value) {
 	if n.Kind != yaml.SequenceNode {
 		r.fault(n, fmt.Sprintf("this is %s instead of a list", kindName(n)), "begin each entry with a dash")
@@ -125,7 +126,7 @@ func (r *reader) list(path string, n *yaml.Node, to reflect.Value) {
 
 func joined(path, key string) string { return strings.TrimPrefix(path+"."+key, ".") }
 
-// scalar is the text of a plain value.
+// scalar returns the text of a plain value.
 func (r *reader) scalar(n *yaml.Node, hint string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		what := "nothing"
@@ -138,7 +139,7 @@ func (r *reader) scalar(n *yaml.Node, hint string) (string, bool) {
 	return n.Value, true
 }
 
-// text reads a word: of those that its type has, if it has only some.
+// text reads a word. If its type has a fixed set of values, other words are faults.
 func (r *reader) text(n *yaml.Node, to reflect.Value) {
 	hint, known := "write a word", []string(nil)
 	if all := words(to.Type()); all != nil {

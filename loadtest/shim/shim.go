@@ -33,7 +33,7 @@ type Report struct {
 	bench.Report
 	// Binary is the size of agentshim in bytes.
 	Binary int64 `json:"binary_bytes"`
-	// Daemon is the measurement of the daemon; without calls there is none.
+	// Daemon is the measurement of the daemon; it is empty without calls.
 	Daemon Daemon `json:"daemon"`
 	// Runs is the number of processes behind the figure of a repetition.
 	Runs int `json:"runs"`

@@ -180,7 +180,7 @@ func current(info *jetstream.StreamInfo) bool {
 	return true
 }
 
-// told makes the teller send calls.
+// told makes the producer send calls and returns its figures.
 func (s *site) told(ctx context.Context, t Telling) (Told, error) {
 	var f Told
 	if err := s.teller.Ask(ctx, t, &f); err != nil {

@@ -75,7 +75,7 @@ type Telling struct {
 	Once bool `json:"once,omitzero"`
 }
 
-// A Told is the answer of a teller.
+// A Told is the answer to a [Telling].
 type Told struct {
 	measure.Figures
 	// Late is the number of calls that continued without an item.
@@ -89,7 +89,7 @@ type teller struct {
 	kv     jetstream.KeyValue
 	name   string // as a producer
 	number atomic.Uint64
-	late   atomic.Int64 // of the request under way
+	late   atomic.Int64 // of the current request
 
 	mu     sync.Mutex     // guards given
 	given  map[string]int // items by agent, for Once

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Slope is how much y grows per x: the median of the slopes between all pairs of
-// points (Theil and Sen), which a few points that have nothing to do with the
-// others do not move, with its 95 % interval. Fewer than three points with
-// different x say nothing: the interval is without bounds.
+// Slope returns the growth of y per x: the median of the slopes between all pairs of points
+// (Theil and Sen), with its 95 % interval. A few outliers do not affect it. With fewer than
+// three points with different x, the interval is unbounded.
 func Slope(x, y []float64) Estimate {
 	var slopes []float64
 	for i := range x {
@@ -23,8 +22,8 @@ func Slope(x, y []float64) Estimate {
 	}
 	slices.Sort(slopes)
 	n, pairs := float64(len(x)), float64(len(slopes))
-	// How many pairs must be left out at each end follows from how Kendall's
-	// statistic scatters where there is no slope.
+	// The number of pairs to leave out at each end follows from the variance of Kendall's
+	// statistic without a slope.
 	const sure = 1.96
 	out := sure * math.Sqrt(n*(n-1)*(2*n+5)/18)
 	low, high := int(math.Floor((pairs-out)/2)), int(math.Ceil((pairs+out)/2))

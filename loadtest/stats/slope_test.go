@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// line is n points of a slope, with noise as large as that.
+// line returns n points with a slope and noise.
 func line(n int, slope, noise float64, random *rand.Rand) (x, y []float64) {
 	for i := range n {
 		x = append(x, float64(i))

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// resamples is how often the bootstrap draws; the ends of a 95 % interval move
-// by less than the last printed digit from there on.
+// resamples is the number of bootstrap samples. With more, the ends of a 95 % interval
+// change by less than the last printed digit.
 const resamples = 4000
 
 // An Estimate is a median with its 95 % interval.
@@ -16,15 +16,15 @@ type Estimate struct {
 	Median, Low, High float64
 }
 
-// Estimated is the median of samples with the percentile bootstrap's interval
-// around it. No samples at all are the zero Estimate.
+// Estimated returns the median of samples with the interval of a percentile bootstrap.
+// Without samples it returns the zero Estimate.
 func Estimated(samples []float64) Estimate {
 	if len(samples) == 0 {
 		return Estimate{}
 	}
 	medians := make([]float64, resamples)
 	draw := make([]float64, len(samples))
-	// A fixed seed: two readings of one run must not disagree.
+	// With a fixed seed, reading a run twice gives the same interval.
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range medians {
 		medians[i] = redrawn(random, samples, draw)
@@ -37,8 +37,7 @@ func Estimated(samples []float64) Estimate {
 	}
 }
 
-// redrawn is the median of as many samples as draw has room for, drawn from
-// samples with replacement.
+// redrawn returns the median of len(draw) values, drawn from samples with replacement.
 func redrawn(random *rand.Rand, samples, draw []float64) float64 {
 	for j := range draw {
 		draw[j] = samples[random.IntN(len(samples))]
@@ -46,7 +45,7 @@ func redrawn(random *rand.Rand, samples, draw []float64) float64 {
 	return middle(draw)
 }
 
-// Median is the middle of samples, which it leaves in their order; 0 if there are none.
+// Median returns the median of samples, or 0 without samples. It does not reorder samples.
 func Median(samples []float64) float64 {
 	if len(samples) == 0 {
 		return 0
@@ -54,7 +53,7 @@ func Median(samples []float64) float64 {
 	return middle(slices.Clone(samples))
 }
 
-// middle sorts samples and takes their middle.
+// middle sorts samples and returns their median.
 func middle(samples []float64) float64 {
 	slices.Sort(samples)
 	half := len(samples) / 2
@@ -64,7 +63,7 @@ func middle(samples []float64) float64 {
 	return (samples[half-1] + samples[half]) / 2
 }
 
-// quantile reads a quantile from sorted samples, the nearest one below.
+// quantile returns a quantile of sorted samples: the nearest sample below.
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

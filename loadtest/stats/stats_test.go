@@ -53,9 +53,9 @@ func TestEqualSamplesLeaveNoDoubt(t *testing.T) {
 	}
 }
 
-// TestTheIntervalCovers draws ten samples around a known median, many times:
-// 95 % is what a percentile bootstrap of ten comes near to, so at least 85 %
-// of the intervals must hold the truth, and not all of them.
+// TestTheIntervalCovers draws ten samples around a known median, many times. A percentile
+// bootstrap of ten comes near to 95 %, so at least 85 % of the intervals must contain the
+// median, and not all of them.
 func TestTheIntervalCovers(t *testing.T) {
 	const runs, truth = 300, 1.5
 	random := rand.New(rand.NewPCG(3, 4))

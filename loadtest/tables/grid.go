@@ -17,14 +17,14 @@ type grid struct {
 	rows    []label
 }
 
-// A label is what a page calls a part of a figure's name. The name of a figure is the name of its
-// row, with the name of its column in the place of %s.
+// A label is the text for a part of a figure's name. The name of a figure is the name of
+// its row, with the name of its column in the place of %s.
 type label struct{ text, name string }
 
-// single is the column of a grid whose rows are whole names.
+// single returns the column of a grid whose rows are whole names.
 func single() []label { return []label{{"value", ""}} }
 
-// perCallers are the columns of figures that are measured with one caller and with 16.
+// perCallers returns the columns of figures that are measured with one caller and with 16.
 func perCallers() []label {
 	return []label{{"p50, 1 caller", "p50, 1 caller"}, {"p50, 16 callers", "p50, 16 callers"}, {"throughput, 16 callers", "throughput, 16 callers"}}
 }

@@ -66,7 +66,8 @@ func growth(dir string) (string, error) {
 	return report.MarkdownTable(t), nil
 }
 
-// needs are the machines and rates that a million agents need, calculated from scale.json.
+// needs returns the machines and rates that a million agents need, calculated from
+// scale.json.
 func needs(dir string) (string, error) {
 	var r scale.Report
 	if there, err := read(dir, "scale", &r); !there {

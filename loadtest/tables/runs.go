@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/result"
 )
 
-// each reads the files of all runs that the folder has.
+// each reads the files of all runs in the folder.
 func each(dir string, do func(run string, d *result.Document)) error {
 	for _, run := range files() {
 		var d result.Document
@@ -26,7 +26,7 @@ func each(dir string, do func(run string, d *result.Document)) error {
 	return nil
 }
 
-// runs lists the runs that the figures are from.
+// runs lists the runs with figures.
 func runs(dir string) (string, error) {
 	t := result.Table{Columns: []string{"command", "date", "took", "load before", "code", "result"}}
 	machines := []string{}
@@ -47,7 +47,7 @@ func runs(dir string) (string, error) {
 	return strings.Join(machines, "\n\n") + "\n\n" + report.MarkdownTable(t), nil
 }
 
-// checks are the checks of all runs, one row for each name.
+// checks returns the checks of all runs, one row for each name.
 func checks(dir string) (string, error) {
 	var all result.Document
 	of := map[string][]string{}

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pages are the documents that show figures.
+// pages returns the documents with figures.
 func pages() []string { return []string{"../../README.md", "../BENCHMARKS.md"} }
 
-// TestPagesAgreeWithTheFigures holds the pages to the files in loadtest/figures.
+// TestPagesAgreeWithTheFigures compares the pages with the files in loadtest/figures.
 func TestPagesAgreeWithTheFigures(t *testing.T) {
 	var all strings.Builder
 	for _, name := range pages() {
@@ -36,7 +36,7 @@ func TestPagesAgreeWithTheFigures(t *testing.T) {
 	}
 }
 
-// figures is a folder with these files.
+// figures returns a folder with these files.
 func figures(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -21,7 +21,7 @@ func views() map[string]func(dir string) (string, error) {
 	return all
 }
 
-// files are the runs in the order in which the pages list them.
+// files returns the runs in the order in which the pages list them.
 func files() []string {
 	return []string{"bench", "record", "loop", "shim", "notice", "state", "scale", "saturate", "faults", "overload", "freeze", "cluster"}
 }
@@ -158,7 +158,7 @@ func grids() map[string][]grid {
 				},
 			},
 		},
-		// This is what calls and the queue feel while each of three brokers fails.
+		// This is the impact on calls and the queue while each of three brokers fails.
 		"cluster": {{
 			run: "cluster", columns: []label{
 				{"p50 of a call : bare request", "p50 : that of a bare request-reply"},

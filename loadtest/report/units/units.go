@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// A Scale is what the numbers of one axis or one column are told in.
+// A Scale is the unit in which one axis or one column shows its numbers.
 type Scale struct {
-	// Name is the unit as it is written: "ms"; empty: bare numbers.
+	// Name is the unit in print, such as "ms"; empty: numbers without a unit.
 	Name string
-	// Per is how much of the figure's own unit one of these is.
+	// Per is the size of one such unit, in the figure's own unit.
 	Per float64
 }
 
-// For is the scale in which most, in unit, is a number that is easily read.
+// For returns the scale in which most, in unit, is easy to read.
 func For(unit string, most float64) Scale {
 	most = math.Abs(most)
 	chosen := Scale{unit, 1}
@@ -29,7 +29,7 @@ func For(unit string, most float64) Scale {
 	return chosen
 }
 
-// step is a scale, and the least number that is told in it.
+// step is a scale and the smallest number that it shows.
 type step struct {
 	Scale
 	from float64
@@ -54,7 +54,7 @@ func scales(unit string) []step {
 	}
 }
 
-// joined is a unit with a word before it: "million/s", "million calls".
+// joined returns a unit with a word before it: "million/s", "million calls".
 func joined(word, unit string) string {
 	if unit == "" || strings.HasPrefix(unit, "/") {
 		return word + unit
@@ -62,7 +62,7 @@ func joined(word, unit string) string {
 	return word + " " + unit
 }
 
-// Value is v with its unit, in the scale that suits it: "12.3 ms".
+// Value returns v with its unit, in a suitable scale: "12.3 ms".
 func Value(v float64, unit string) string {
 	if v == 0 && unit == "s" {
 		return "0 s"
@@ -70,10 +70,10 @@ func Value(v float64, unit string) string {
 	return For(unit, v).Value(v)
 }
 
-// Value is v with the scale's unit, in three digits or all of those before the point.
+// Value returns v with the scale's unit, in three digits or all of those before the point.
 func (s Scale) Value(v float64) string { return s.Named(s.Number(v)) }
 
-// Named is a number with the scale's unit behind it.
+// Named returns a number followed by the scale's unit.
 func (s Scale) Named(number string) string {
 	if s.Name == "" || strings.HasPrefix(s.Name, "/") {
 		return number + s.Name
@@ -81,7 +81,7 @@ func (s Scale) Named(number string) string {
 	return number + " " + s.Name
 }
 
-// Number is v in the scale, without the unit.
+// Number returns v in the scale, without the unit.
 func (s Scale) Number(v float64) string {
 	v /= s.Per
 	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -105,8 +105,8 @@ func trimmed(s string, digits int) string {
 	return s
 }
 
-// Fixed is v in the scale with so many digits after the point, for numbers that
-// stand below each other.
+// Fixed returns v in the scale with a fixed number of digits after the point, for numbers
+// in a column.
 func (s Scale) Fixed(v float64, digits int) string {
 	n := strconv.FormatFloat(v/s.Per, 'f', digits, 64)
 	if strings.Trim(n, "-0.") == "" {

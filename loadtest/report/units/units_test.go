@@ -39,7 +39,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// TestANumberIsShort holds numbers to what fits into a column, and to their sign.
+// TestANumberIsShort checks that numbers fit into a column and keep their sign.
 func TestANumberIsShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := rapid.Float64Range(-1e15, 1e15).Draw(t, "value")

@@ -1,5 +1,5 @@
-// Command baseline is what a hook that starts once per call costs at least: a
-// Go program that takes its input to a unix socket and prints what comes back.
+// Command baseline is the smallest hook that starts once per call: a Go program that sends
+// its input to a unix socket and prints the answer.
 package main
 
 import (
