@@ -13,17 +13,17 @@ const (
 	maxAcked = 1 << 16
 	// maxAcking bounds the acknowledgements that wait to be written.
 	maxAcking = 1 << 14
-	// acking bounds the agents whose acknowledgements are written at a time.
+	// acking bounds the agents whose acknowledgements are written at the same time.
 	acking = 32
-	// ackTime is how long one write may take; shims ask again.
+	// ackTime bounds one write; a shim repeats an acknowledgement that was not stored.
 	ackTime = 10 * time.Second
 )
 
-// acked names an event of an agent whose injections were handed over.
+// acked names an event of an agent whose injections were delivered.
 type acked struct{ agent, event string }
 
-// acks writes acknowledgements that ride in no claim, off the path of calls, and
-// remembers what is known to be acknowledged. What it drops the shims say again.
+// acks writes the acknowledgements that no claim carries, outside the path of calls, and remembers
+// the events that are acknowledged. Shims repeat the acknowledgements that it drops.
 type acks struct {
 	write func(ctx context.Context, agent string, events []string) error
 	log   *observe.Log
@@ -31,14 +31,14 @@ type acks struct {
 	slots chan struct{}
 	done  sync.WaitGroup
 
-	mu sync.Mutex // guards what follows
-	// known are events acknowledged through this broker, in two generations: when
-	// the younger one is full the older one is forgotten.
+	mu sync.Mutex // guards the following fields
+	// known and older are events acknowledged through this broker, in two generations. When known
+	// is full, it becomes older, and the previous older is dropped.
 	known, older map[acked]struct{}
-	// waiting are events to be acknowledged, by agent; who has an entry has
-	// somebody who writes it.
+	// waiting has the events to acknowledge, by agent. If an agent has an entry, a goroutine writes
+	// it.
 	waiting map[string][]string
-	n       int // how many there are
+	n       int // number of events in waiting
 }
 
 func newAcks(ctx context.Context, write func(context.Context, string, []string) error, log *observe.Log) *acks {
@@ -48,7 +48,7 @@ func newAcks(ctx context.Context, write func(context.Context, string, []string) 
 	}
 }
 
-// sorted tells the events that are known to be acknowledged from those that are not.
+// sorted separates the events that are known to be acknowledged from the others.
 func (k *acks) sorted(agent string, events []string) (known, unknown []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,7 +64,7 @@ func (k *acks) sorted(agent string, events []string) (known, unknown []string) {
 	return known, unknown
 }
 
-// note remembers that events are acknowledged for ever.
+// note remembers that events are acknowledged. An acknowledgement is final.
 func (k *acks) note(agent string, events []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -92,7 +92,7 @@ func (k *acks) later(agent string, events []string) {
 	}
 }
 
-// run writes what waits for an agent until nothing does.
+// run writes the acknowledgements that wait for an agent, until none is left.
 func (k *acks) run(agent string) {
 	k.slots <- struct{}{}
 	defer func() { <-k.slots }()
@@ -121,7 +121,7 @@ func (k *acks) next(agent string) []string {
 		delete(k.waiting, agent)
 		return nil
 	}
-	k.waiting[agent] = nil // the entry says that somebody is at it
+	k.waiting[agent] = nil // an empty entry means that a goroutine still writes for the agent
 	k.n -= len(events)
 	return events
 }

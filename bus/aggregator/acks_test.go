@@ -27,7 +27,8 @@ func TestAcknowledgementsRideInTheClaim(t *testing.T) {
 	})
 }
 
-// A shim says it again until it is confirmed; no verdict waits for that.
+// TestAcknowledgementsAloneDelayNoVerdict checks that a shim repeats an acknowledgement until it is
+// confirmed, and that no verdict waits for it.
 func TestAcknowledgementsAloneDelayNoVerdict(t *testing.T) {
 	for _, event := range []string{"PreToolUse", "PostToolUse"} {
 		t.Run(event, func(t *testing.T) {

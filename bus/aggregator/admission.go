@@ -13,25 +13,26 @@ import (
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 )
 
-// Events that cannot be handled at once wait in the order in which they came. A shim takes an
-// aggregator for lost that sends nothing. So an event that has waited for a while is admitted: from
-// then on its shim gets heartbeats. An event that would not be judged in time is not admitted, and
-// answered at once.
+// Events that cannot be handled at once wait in the order in which they came. A shim assumes that
+// an aggregator is lost if it sends nothing. An event that has waited for admitAfter is therefore
+// admitted: from then on its shim gets heartbeats. The broker does not admit an event that it
+// cannot judge in time, and answers it at once.
 
 const (
 	// admitAfter is how long an event waits before it is decided about: soon enough for the
 	// first heartbeat.
 	admitAfter = 120 * time.Millisecond
-	// admitEvery is how often the queue is looked at while events wait, and how long this may take.
+	// admitEvery is the interval at which the queue is checked while events wait, and the limit for
+	// one check.
 	admitEvery = 20 * time.Millisecond
-	// expireEvery is how often admitted events are looked at that have waited for too long.
+	// expireEvery is the interval at which admitted events are checked for having waited too long.
 	expireEvery = 100 * time.Millisecond
-	// admittedShare is the part of the queue that admitted events may fill, and arrivalSize what
-	// one takes besides its body.
+	// admittedShare is the part of the queue that admitted events may fill. arrivalSize is how many
+	// bytes one takes in addition to its body.
 	admittedShare = 2
 	arrivalSize   = 1 << 10
-	// maxAwake bounds the calls that want a processor at the same time. More would keep it from
-	// the goroutines that bring messages in and answers out.
+	// maxAwake bounds the calls that need a processor at the same time. More would delay the
+	// goroutines that receive messages and send answers.
 	maxAwake = 1024
 	// maxUnderWay bounds the bytes of the events under way. Each may be copied once with a
 	// rewrite in it, and once for a worker.
@@ -54,13 +55,14 @@ type admissionQueue struct {
 	asleep   atomic.Int32        // events under way that wait for workers
 	// ready reports whether events may be answered; nil: never.
 	ready func() bool
-	// decide reports whether an event is admitted, at a time and with so many before it.
+	// decide reports whether an event is admitted at a time, with the events that are already
+	// admitted.
 	decide func(e *arrival, now time.Time) (stays bool)
 
 	mu       sync.Mutex // guards the following fields
 	busy     int        // events under way
 	judged   int64      // events that were judged
-	watched  bool       // a goroutine looks at the queue
+	watched  bool       // a goroutine watches the queue
 	paced    bool       // it has done so since events began to wait
 	arrived  fifo       // events that were not decided about yet; all of them came after those that are
 	admitted fifo
@@ -95,7 +97,7 @@ func (q *admissionQueue) next() *arrival {
 	return q.take()
 }
 
-// take is next with the lock held.
+// take is next for a caller that holds the lock.
 func (q *admissionQueue) take() *arrival {
 	from := &q.admitted
 	if from.len() == 0 {
@@ -167,7 +169,8 @@ func (q *admissionQueue) expire(now time.Time) []*arrival {
 	})
 }
 
-// inTime reports whether an event that came then, and has so much time, will be judged in time if it is admitted.
+// inTime reports whether an event that arrived at a time, with the time that it has left, will be
+// judged before its deadline if it is admitted.
 func (q *admissionQueue) inTime(at, now time.Time, left time.Duration) bool {
 	return q.rush.InTime(now.Sub(at), left, q.admitted.len())
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A shim that heard nothing asks again, gets the answer to the first question all
-// the same, acknowledges it, and says so once more since nobody confirmed it.
+// TestALateSecondQuestionTakesAlongNothingThatIsAcknowledgedUnread checks a shim that got no answer
+// and asks again. It gets the answer to the first question, and acknowledges it twice, because no
+// broker confirmed the first acknowledgement.
 func TestALateSecondQuestionTakesAlongNothingThatIsAcknowledgedUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
@@ -26,8 +27,8 @@ func TestALateSecondQuestionTakesAlongNothingThatIsAcknowledgedUnread(t *testing
 		one.request("ack.a", acknowledge)
 		one.inject("text-1")
 		synctest.Wait()
-		two.ask(with(event(schema.PostToolUse), eventID, 2)) // nobody listens to the answer
-		for range 4 {                                        // whichever broker takes it
+		two.ask(with(event(schema.PostToolUse), eventID, 2)) // no client reads the answer
+		for range 4 {                                        // a different broker may get each request
 			two.request("ack.a", acknowledge)
 		}
 		<-time.After(queue.LeaseFor + time.Second)

@@ -22,7 +22,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// Options are what an Aggregator needs.
+// Options are the parameters of [Start].
 type Options struct {
 	// Events is the connection on which agents are answered.
 	Events *nats.Conn
@@ -33,36 +33,33 @@ type Options struct {
 	// that for the control requests of agents and workers; nil: Work. However much comes on
 	// one of them does not hold up the others.
 	Control, Requests *nats.Conn
-	// Local serves the pool "default" in this process; nil: nobody does.
+	// Local serves the pool "default" in this process; nil: this process serves no pool.
 	Local Local
 	// Fabric is the fabric's id; it is in every verdict.
 	Fabric string
 	// Node is this broker's id among the brokers.
 	Node string
-	// Configs is where the configuration is kept; nil: it cannot be asked for or
-	// changed here.
+	// Configs has the stored configuration; nil: clients cannot read or change it here.
 	Configs *state.Configs
-	// Lease says whether the active configuration is still known to be that; nil:
-	// it always is.
+	// Lease tells whether the active configuration is still the current one; nil: it always is.
 	Lease Lease
 	// Conditions compiles `when`; nil refuses conditions.
 	Conditions func(expr string) (dispatch.Condition, error)
-	// Freezes are whose tool calls are refused until further notice; nil: nobody's, and
-	// nobody can be frozen here. Froze hears which version of them this broker goes by,
-	// and must not block; nil: nobody does.
+	// Freezes holds the agents whose tool calls are denied; nil: no agent is frozen, and this
+	// broker cannot freeze any. Froze receives the version of the freezes that this broker applies,
+	// and must not block; nil: the version is not reported.
 	Freezes Freezes
 	Froze   func(version uint64)
-	// Trouble is why the broker cannot do all of what it is for, which its status
-	// says; nil: it can.
+	// Trouble returns why the broker cannot work fully, for its status; nil: it can.
 	Trouble func() error
-	// Unstorable is why the store takes no writes, in words for the client whose request could
-	// not be stored; nil: it takes them, or the reason is not known.
+	// Unstorable returns why the store accepts no writes, for the client whose request could not be
+	// stored; nil: it accepts them, or the reason is unknown.
 	Unstorable func() error
 	// Queue bounds the calls that wait for a worker, per pool; 0: 4096.
 	Queue int
 	// Calls bounds the events under way; above that the bus holds them; 0: 8192.
 	Calls int
-	// PerAgent bounds what one agent takes of that; the zero Limits: nothing does.
+	// PerAgent bounds what one agent may use; the zero Limits bound nothing.
 	PerAgent ratelimit.Limits
 	// Credentials: the bus authenticates its clients, so that an agent's requests are the
 	// agent's own.
@@ -70,21 +67,21 @@ type Options struct {
 	// CredentialName returns the name of the credentials with a public key, empty where it
 	// is unknown; nil: no name is known.
 	CredentialName func(key string) string
-	// Allowances bound what one agent stores; the zero Allowances: the usual ones.
+	// Allowances bound what one agent stores; the zero Allowances are the defaults.
 	Allowances ratelimit.Allowances
-	// Interest reports whether somebody listens on a subject; nil: always.
+	// Interest reports whether a client subscribes to a subject; nil: always.
 	Interest func(subject string) bool
-	// Recorder writes down what is told on the feed; nil: nobody does.
+	// Recorder records what the aggregator publishes on the feed; nil: nothing is recorded.
 	Recorder observe.Recorder
-	// Memory is what is remembered of agents.
+	// Memory has the stores with the state of agents.
 	Memory Memory
-	// Stages makes the hooks that run in this process; nil: none can be made.
+	// Stages makes the hooks that run in this process; nil: no hook can run here.
 	Stages Stages
-	// Ledger counts what happens in the memory; nil: one is made.
+	// Ledger counts what happens to stored messages and rounds; nil: the aggregator makes one.
 	Ledger *observe.Ledger
-	// Tracer begins spans; nil: nobody traces.
+	// Tracer begins spans; nil: the aggregator does not trace.
 	Tracer *trace.Tracer
-	// Registerer takes the metrics; nil: nobody sees them.
+	// Registerer registers the metrics; nil: the metrics are not exported.
 	Registerer prometheus.Registerer
 	// Logger; nil: slog's default.
 	Logger *slog.Logger
@@ -95,16 +92,16 @@ type Local interface {
 	dispatch.Local
 	// Name is the worker's id: its beats on the bus are for the others.
 	Name() string
-	// Beat is what it says of itself.
+	// Beat returns the worker's heartbeat for a pool.
 	Beat(pool string) *schema.Beat
 }
 
-// A Lease is what a broker answers by: while it is fresh, no version that the
-// broker uses can have been dropped by the others.
+// A Lease tells how long a broker may answer events: while it is fresh, the other brokers cannot
+// have dropped a version that this broker uses.
 type Lease interface {
 	// Fresh reports whether it is, at a time that has just been read.
 	Fresh(now time.Time) bool
-	// Wait waits until it is again.
+	// Wait waits until the lease is fresh again.
 	Wait(ctx context.Context) error
 }
 
@@ -123,10 +120,10 @@ type Aggregator struct {
 	report  observe.Report
 }
 
-// A configuration is what calls are judged by.
+// A configuration holds the versions that calls are judged by.
 type configuration struct {
 	active   atomic.Pointer[active]
-	prepared atomic.Pointer[active] // what may become active
+	prepared atomic.Pointer[active] // the version that may become active
 	unfit    atomic.Bool            // the active configuration cannot be used here
 	turn     chan struct{}          // held while a configuration is spread
 }
@@ -149,7 +146,7 @@ type workerSide struct {
 	beats      *nats.Subscription
 }
 
-// A memoryState is what stands between calls and the stored state of agents.
+// A memoryState holds what the aggregator itself remembers of its use of the stores.
 type memoryState struct {
 	acks    *acks
 	warned  warned
@@ -161,7 +158,7 @@ type memoryState struct {
 // that most calls get.
 type active struct {
 	*dispatch.Snapshot
-	nothing []byte   // the encoded verdict of a call that no hook matches, while nobody was ever frozen
+	nothing []byte   // the encoded verdict of a call that no hook matches, if no agent was ever frozen
 	stages  []staged // by hook
 	// terminalTools pass when all others are refused.
 	terminalTools []string
@@ -253,7 +250,7 @@ func withDefaults(opt Options) Options {
 	return opt
 }
 
-// startMemory makes what stands between calls and the memory.
+// startMemory prepares the memoryState.
 func (a *Aggregator) startMemory() {
 	mem := &a.opt.Memory
 	a.memory.passing = make(chan struct{}, maxPassing)
@@ -267,7 +264,7 @@ func (a *Aggregator) startMemory() {
 	a.memory.acks = newAcks(a.life.ctx, write, a.report.Log)
 }
 
-// watch counts what is not in verdicts.
+// watch returns counters for what verdicts do not contain.
 func (a *Aggregator) watch() dispatch.Watch {
 	m := a.report.Metrics
 	return dispatch.Watch{
@@ -287,9 +284,8 @@ func (a *Aggregator) watch() dispatch.Watch {
 	}
 }
 
-// Prepare makes cfg ready, so that to activate it takes no time. Nothing
-// changes for calls. It returns why hooks that run in this process cannot be
-// loaded, by their names.
+// Prepare prepares cfg, so that Activate takes no time. It changes nothing for calls. It returns
+// why hooks that run in this process cannot be loaded, by hook name.
 func (a *Aggregator) Prepare(cfg schema.Config) (loadErrors map[string]string, err error) {
 	p, err := a.prepare(cfg)
 	if err != nil {
@@ -316,10 +312,9 @@ func (a *Aggregator) prepare(cfg schema.Config) (*active, error) {
 	return p, nil
 }
 
-// Activate makes cfg what new calls are pinned to; calls under way keep theirs.
-// The first Activate opens the door to events. The workers must hold cfg
-// already: activate it there first. Where it cannot be used, no more events
-// are answered here: the others follow it.
+// Activate makes cfg the configuration of new calls; calls under way keep theirs. The first
+// Activate starts the receipt of events. The workers must have loaded cfg before. If this broker
+// cannot use cfg, it answers no more events, because the other brokers use it.
 func (a *Aggregator) Activate(cfg schema.Config) error {
 	act, err := a.prepare(cfg)
 	a.config.unfit.Store(err != nil)
@@ -348,14 +343,14 @@ func (a *Aggregator) open() error {
 	if err := errors.Join(a.intake.first.start(first), a.intake.again.start(again)); err != nil {
 		return err
 	}
-	// Whoever hears that the aggregator is ready may ask at once, also control requests.
+	// As soon as Start returns, clients may send requests, including control requests.
 	return a.flushAll(context.Background())
 }
 
-// Members is what is known of the workers.
+// Members returns the known workers.
 func (a *Aggregator) Members() *dispatch.Members { return a.workers.members }
 
-// Version is the active configuration's version; 0: none yet.
+// Version returns the active configuration's version; 0: none yet.
 func (a *Aggregator) Version() uint64 {
 	if act := a.config.active.Load(); act != nil {
 		return act.Config.Version
@@ -381,15 +376,15 @@ func (a *Aggregator) Drain(ctx context.Context) error {
 	return a.flushAll(ctx)
 }
 
-// flushAll is flush of all connections.
+// flushAll flushes all connections.
 func (a *Aggregator) flushAll(ctx context.Context) error {
 	return errors.Join(a.flush(ctx, a.opt.Events), a.flush(ctx, a.opt.Work), a.flush(ctx, a.opt.Control), a.flush(ctx, a.opt.Requests))
 }
 
-// flushTime bounds how long the server may take to take over what was said.
+// flushTime bounds how long a flush waits for the server.
 const flushTime = 5 * time.Second
 
-// flush sees to it that the server has heard what was said so far.
+// flush waits until the server has received everything that the connection sent.
 func (a *Aggregator) flush(ctx context.Context, nc *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()

@@ -9,8 +9,8 @@ import (
 // allowedAgents bounds the agents that an allowance counts.
 const allowedAgents = 10_000
 
-// An allowance counts what agents store by this broker, so that one of them which stores
-// without end takes no room from the others.
+// An allowance counts what agents store through this broker, so that an agent that stores without
+// end takes no room from the others.
 type allowance struct {
 	most int64         // bytes of one agent
 	per  time.Duration // within this time
@@ -19,13 +19,13 @@ type allowance struct {
 	agents map[string]usage
 }
 
-// usage is what one agent has stored since it began to.
+// usage is what one agent has stored since a time.
 type usage struct {
 	began time.Time
 	bytes int64
 }
 
-// take reports whether an agent may store so many bytes, and counts them if so.
+// take counts bytes for an agent, and reports whether the agent may store them.
 func (l *allowance) take(agent string, bytes int64, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *allowance) take(agent string, bytes int64, now time.Time) bool {
 	return true
 }
 
-// refund takes back what was counted for an agent and was not stored after all.
+// refund subtracts bytes that were counted for an agent but not stored.
 func (l *allowance) refund(agent string, bytes int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,8 +56,8 @@ func (l *allowance) refund(agent string, bytes int64) {
 	}
 }
 
-// evict forgets those whose time is over, or else the agent that has stored least: one of
-// many names that are used once must not make others forgotten.
+// evict removes the agents whose time is over, or else the agent that has stored least. A client
+// that uses many names once each therefore cannot displace other agents.
 func (l *allowance) evict(now time.Time) {
 	maps.DeleteFunc(l.agents, func(_ string, s usage) bool { return now.Sub(s.began) >= l.per })
 	if len(l.agents) < allowedAgents {

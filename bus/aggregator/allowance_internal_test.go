@@ -7,7 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
 )
 
-// An agent's allowance for reports of unjudged calls is for a day from its first one.
+// TestTheAllowanceOfReportsIsForADay checks that an agent's allowance for reports of unjudged calls
+// is for a day from its first one.
 func TestTheAllowanceOfReportsIsForADay(t *testing.T) {
 	state := newControlState(ratelimit.Allowances{UnjudgedBytes: 1000})
 	began := time.Unix(1_000_000, 0)

@@ -19,9 +19,9 @@ func (a *Aggregator) answerOf(ctx context.Context, agent string, req *schema.Ans
 	return a.handOn(ctx, agent, agent, req)
 }
 
-// credible returns nil if others may believe that an answer comes from where it says: from an
-// agent of their session, and from nobody with more of a say. Where everybody may do everything
-// sessions are not looked at.
+// credible returns nil if other agents may trust the origin of an answer. The agent must take part
+// in the session, and its label must not be a reserved name. Without credentials on the bus,
+// credible does not check the session.
 func (a *Aggregator) credible(ctx context.Context, agent string, req *schema.AnswerRequest) error {
 	all := a.opt.Memory.Sessions
 	name, reserved := sessions.Reserved(req.Label)
@@ -48,13 +48,13 @@ func (a *Aggregator) credible(ctx context.Context, agent string, req *schema.Ans
 	return badRequest("the label %.80q has another agent's id as its name; write a label with another name, or leave it out", req.Label)
 }
 
-// relay is answerOf on behalf of the agent, by an operator or an orchestrator.
+// relay is answerOf for an operator or orchestrator that answers on behalf of the agent.
 func (a *Aggregator) relay(ctx context.Context, agent string, req *schema.AnswerRequest) (*schema.AnswerReceipt, error) {
 	return a.handOn(ctx, agent, "", req)
 }
 
-// handOn hands an agent's answer to the others of its session. The author is the agent if it
-// does so itself; empty: it does not.
+// handOn delivers an agent's answer to the other agents of its session. The author is the agent if
+// it sent the answer itself; empty: another client sent it.
 func (a *Aggregator) handOn(ctx context.Context, agent, author string, req *schema.AnswerRequest) (*schema.AnswerReceipt, error) {
 	q, err := a.queue()
 	if err != nil {
@@ -99,8 +99,8 @@ func (a *Aggregator) handOn(ctx context.Context, agent, author string, req *sche
 	return &schema.AnswerReceipt{Receipt: receipt, Name: named.Name, Label: named.Label}, nil
 }
 
-// answered counts an agent's own answers in a session. The answer is accepted by then, whatever
-// comes of that.
+// answered counts an agent's own answers in a session. The queue has accepted the answer by then,
+// so a failure to count it changes nothing.
 func (a *Aggregator) answered(ctx context.Context, q Queue, agent, session string) {
 	note := func(ctx context.Context) error {
 		return q.Note(ctx, agent, session, func(p *schema.Peers) { p.Answers++ })
@@ -122,11 +122,11 @@ func (a *Aggregator) mayAnswer(ctx context.Context, q Queue, it *schema.Item) er
 	return a.opt.Memory.Sessions.Room(ctx, a.shared())
 }
 
-// shared is how many percent of what all use agents may fill.
+// shared returns the percentage of the shared room that agents may fill.
 func (a *Aggregator) shared() int { return 100 - a.opt.Allowances.Reserve }
 
-// counted counts a refusal that an allowance, or the reserve, makes of what an agent itself
-// wants; an empty author: others do.
+// counted counts an agent's request that an allowance or the reserve refused. An empty author means
+// that the agent did not send the request.
 func (a *Aggregator) counted(author string, err error) error {
 	switch {
 	case author == "":

@@ -16,7 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// hangs is a handler that heeds nothing until the channel is closed.
+// hangs returns a handler that ignores its context until the channel is closed.
 func hangs(until chan struct{}) workers.HandlerFunc {
 	return func(context.Context, *schema.Event) (schema.Result, error) {
 		<-until

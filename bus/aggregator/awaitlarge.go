@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// awaitLarge has a large event wait until it may be under way. If it may not in time, its charge
-// says so, and [shed] answers it.
+// awaitLarge makes a large event wait until it may be under way. If it may not in time, its charge
+// records that, and [shed] answers it.
 type awaitLarge struct{ a *Aggregator }
 
 func (s awaitLarge) pass(e *arrival) bool {

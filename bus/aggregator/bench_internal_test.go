@@ -18,16 +18,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// BenchmarkNothing is the way of an event that no worker is asked about, from its
-// message to its answer: the price of every call of an agent. What is remembered
-// of agents, though nothing is of this one, is to add lookups and nothing else.
+// BenchmarkNothing measures an event without a worker to ask, from its message to its answer: the
+// cost of every call of an agent. The stores, which have nothing of this agent, may add only
+// lookups.
 func BenchmarkNothing(b *testing.B) {
 	s := bustest.Start(b)
 	b.Run("alone", func(b *testing.B) { benchmarkNothing(b, s, Memory{}) })
 	b.Run("with a memory", func(b *testing.B) { benchmarkNothing(b, s, opened(b, s)) })
 }
 
-// opened is a memory of which others have much.
+// opened returns stores with much state of other agents.
 func opened(b *testing.B, s *server.Server) Memory {
 	js, err := jetstream.New(bustest.Connect(b, s, "state"))
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 const (
 	// maxBroken bounds the items that are remembered because they cannot be rendered.
 	maxBroken = 4096
-	// mendTime is how long such an item waits before it is tried again.
+	// mendTime is how long such an item waits before a stage tries it again.
 	mendTime = 5 * time.Minute
 )
 
-// broken are items that some stage could not render. They hold back what is
-// behind them of the same source, as a lease would, but nothing else.
+// broken holds the items that some stage could not render. Like a lease, such an item delays the
+// later items of its source, and no others.
 type broken struct {
 	mu    sync.Mutex
 	until map[uint64]time.Time // by sequence; guarded by mu
@@ -32,7 +32,7 @@ func (b *broken) add(items []*schema.Item) {
 	}
 }
 
-// without are the items that may be handed over.
+// without returns the items that may be delivered.
 func (b *broken) without(items []*schema.Item) []*schema.Item {
 	b.mu.Lock()
 	defer b.mu.Unlock()

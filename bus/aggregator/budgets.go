@@ -12,12 +12,12 @@ const (
 	// verbShare at least.
 	maxVerbs  = 64 << 20
 	verbShare = 64 << 10
-	// maxKeeps bounds those that bring parts of conversations, so that however many
-	// there are, acknowledgements and messages find room beside them.
+	// maxKeeps bounds the requests that bring parts of conversations, so that acknowledgements and
+	// messages always find room beside them.
 	maxKeeps = maxVerbs / 2
-	// maxAnswers bounds the bytes of large answers that are made or being sent: each
-	// counts for largeAnswer, a part of something and that part as JSON. Who asks for
-	// one waits for its room: what comes next is asked for when that was heard.
+	// maxAnswers bounds the bytes of large answers that are made or being sent. Each counts for
+	// largeAnswer: a part of an object and the same part as JSON. A client that requests a large
+	// answer waits for its share.
 	maxAnswers  = 32 << 20
 	largeAnswer = objects.MaxPart * 7 / 3
 )
@@ -37,8 +37,8 @@ func newBudgets() budgets {
 	}
 }
 
-// take makes room for a request of so many bytes, which the caller gives back. Operators and
-// orchestrators (others) have room of their own.
+// take reserves size bytes for a request until the caller calls release. Operators and
+// orchestrators (others) have a budget of their own.
 func (b *budgets) take(name string, others bool, size int64) (release func(), err error) {
 	if others {
 		if !b.operators.TryAcquire(size) {

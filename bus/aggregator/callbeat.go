@@ -9,14 +9,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// callBeats tell those who asked that their calls are still alive, every 250 ms.
-// Nearly all calls are over long before that: one timer serves all of them, and
-// goes off a few times a second however many there are.
+// callBeats sends a heartbeat every 250 ms for each call that is still alive. Nearly all calls end
+// long before the first one. One timer serves all calls, and expires a few times a second for any
+// number of them.
 type callBeats struct {
 	// send sends a beat to a reply subject.
 	send func(reply string)
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	timer *time.Timer
 	armed bool     // the timer will go off
 	all   callBeat // the ends of the list of calls, by when their next beat is due
@@ -29,7 +29,7 @@ type callBeat struct {
 	before, next *callBeat
 }
 
-// begin has a call that arrived then beat until end is called with it.
+// begin starts the beats of a call that arrived at a time, until end is called.
 func (b *callBeats) begin(reply string, arrived time.Time) *callBeat {
 	c := &callBeat{reply: reply, due: arrived.Add(schema.BeatEvery)}
 	b.mu.Lock()
@@ -64,11 +64,11 @@ func (b *callBeats) end(c *callBeat) {
 	c.remove()
 }
 
-// atOnce bounds how many beats are sent without a look at which are still due.
+// atOnce bounds how many beats are sent before the next check of which are due.
 const atOnce = 16
 
-// beat sends the beats that are due. It does not hold the lock meanwhile: where the
-// connection is in use every call would wait for that, first to begin and then to end.
+// beat sends the beats that are due. It does not hold the lock while it sends: if the connection
+// were busy, every call would wait for the lock twice, to begin and to end.
 func (b *callBeats) beat() {
 	var due [atOnce]string
 	for {
@@ -82,8 +82,8 @@ func (b *callBeats) beat() {
 	}
 }
 
-// due are the next calls that are to hear a beat, as far as there is room for them in
-// some; if there are none, the timer will tell when that changes.
+// due returns the next calls that need a beat, up to the capacity of some. If it returns none, it
+// sets the timer for the next call.
 func (b *callBeats) due(now time.Time, some []string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -106,8 +106,7 @@ func (b *callBeats) due(now time.Time, some []string) []string {
 	return nil
 }
 
-// arm has the timer go off when the next beat is due. The lock is held, as in
-// what follows.
+// arm sets the timer to the next beat. The caller holds the lock, as for the following functions.
 func (b *callBeats) arm() {
 	b.armed = true
 	b.timer.Reset(time.Until(b.all.next.due))

@@ -16,30 +16,29 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxForgotten bounds what is remembered of calls that ended without an
-// answer, so that an answer that comes after all can be counted by hook.
+// maxForgotten bounds the calls without a reply that are remembered. A late reply to one of them is
+// counted by hook.
 const maxForgotten = 4096
 
-// unsorted bounds the replies that wait to be sorted. There is a call that
-// sorts whenever there is one that waits, so that they never get many.
+// unsorted bounds the replies that wait to be sorted. While a call waits, it sorts them, so they
+// stay few.
 const unsorted = 1 << 15
 
 // maxRoutes bounds the subjects that are kept.
 const maxRoutes = 4096
 
-// caller asks workers over the bus. It keeps one place for all replies, because
-// the connection's own request would drop an answer that comes late unseen. No two
-// calls have the same reply subject: a worker of somebody else's making may answer
-// twice, and what it says the second time must not be taken for another one's answer.
+// caller sends batches to workers over the bus. It uses one subscription for all replies, because a
+// request of the connection drops a late reply silently. No two calls have the same reply subject:
+// a faulty worker may reply twice, and its second reply must not count for another call.
 type caller struct {
 	out   *bus.Outlet
 	place string // of all replies, with a trailing dot
 	sub   *nats.Subscription
 	next  atomic.Uint64
 	late  func(b *schema.Batch)
-	// replies are what came and was not sorted yet.
+	// replies has the replies that are not sorted yet.
 	replies chan *nats.Msg
-	// envelopes and answers are used again: those of calls that have ended.
+	// envelopes and answers are reused after their calls have ended.
 	envelopes bus.Envelopes
 	answers   sync.Pool // of chan *nats.Msg, empty and with room for one
 
@@ -64,7 +63,8 @@ func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 	return c, nil
 }
 
-// Call sends b to a worker, or to whoever serves the pool, and waits.
+// Call sends b to a worker, or to any worker of the pool if worker is empty, and waits for the
+// reply.
 func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch) (schema.BatchReply, error) {
 	reply := c.place + strconv.FormatUint(c.next.Add(1), 36)
 	token := reply[len(c.place):]
@@ -72,7 +72,7 @@ func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch)
 	if !ok {
 		answer = make(chan *nats.Msg, 1)
 	}
-	defer c.answers.Put(answer) // nobody has it any more, whatever came of the call
+	defer c.answers.Put(answer) // no other goroutine uses it after the call
 	c.mu.Lock()
 	subject, err := c.subject(route{pool, worker})
 	if err == nil {
@@ -84,7 +84,7 @@ func (c *caller) Call(ctx context.Context, pool, worker string, b *schema.Batch)
 	}
 	if err := c.publish(subject, reply, b); err != nil {
 		if !c.forget(token, nil) {
-			<-answer // nobody can have answered; the next call must not find it
+			<-answer // no worker got the batch, so this is not its reply; the next call must not find it
 		}
 		return schema.BatchReply{}, fmt.Errorf("sending the batch: %w", err)
 	}
@@ -113,7 +113,7 @@ func (c *caller) publish(subject, reply string, b *schema.Batch) error {
 	return c.out.Publish(m)
 }
 
-// sort hands out what has come by now.
+// sort hands out the replies that have arrived.
 func (c *caller) sort() {
 	for {
 		select {
@@ -140,13 +140,13 @@ func decodeReply(m *nats.Msg, room []schema.Outcome) (r schema.BatchReply, err e
 // route is where a batch goes; an empty worker is the pool's first contact.
 type route struct{ pool, worker string }
 
-// subject is the subject of a route. The lock is held.
+// subject returns the subject of a route. The caller holds the lock.
 func (c *caller) subject(r route) (s string, err error) {
 	if s, ok := c.routes[r]; ok {
 		return s, nil
 	}
 	if len(c.routes) >= maxRoutes {
-		clear(c.routes) // workers come and go; not every end is heard of
+		clear(c.routes) // workers come and go, and a broker does not learn of every end
 	}
 	if r.worker == "" {
 		s, err = bus.FirstContactSubject(r.pool)
@@ -166,8 +166,8 @@ func (c *caller) dropRoutes(worker string) {
 	maps.DeleteFunc(c.routes, func(r route, _ string) bool { return r.worker == worker })
 }
 
-// forget ends a call without an answer, and reports whether there is none: one
-// may just be on its way to the call. b is remembered to count a late one.
+// forget ends a call without a reply. It reports false if another goroutine has already taken the
+// reply for the call. b is remembered to count a late reply.
 func (c *caller) forget(token string, b *schema.Batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,10 +185,9 @@ func (c *caller) forget(token string, b *schema.Batch) bool {
 	return true
 }
 
-// reply hands an answer to the call that waits for it. The calls do it
-// themselves, whichever is first: at best that is the one it is for, which then
-// need not be woken by somebody else. An answer nobody waits for is late: it is
-// counted, never applied.
+// reply hands a reply to the call that waits for it. The waiting calls sort replies themselves: at
+// best the reply is for the call that reads it, and no other goroutine has to wake. A reply for
+// which no call waits is late. The caller counts it and never applies it.
 func (c *caller) reply(m *nats.Msg) {
 	token := strings.TrimPrefix(m.Subject, c.place)
 	c.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// calling is a caller, and who takes its batches in the pool "p".
+// calling returns a caller, and the batches that it sends to the pool "p".
 func calling(t *testing.T, late func(*schema.Batch)) (*caller, chan *nats.Msg) {
 	t.Helper()
 	s := bustest.Start(t)
@@ -30,7 +30,7 @@ func calling(t *testing.T, late func(*schema.Batch)) (*caller, chan *nats.Msg) {
 	return c, batches
 }
 
-// call calls, and returns who answered.
+// call sends a batch, and returns the worker that answered.
 func call(ctx context.Context, c *caller) (string, error) {
 	r, err := c.Call(ctx, "p", "", &schema.Batch{Routing: schema.Routing{Event: schema.PreToolUse, Agent: "a"}, Batch: "b", Hooks: []int{0}, Left: time.Minute})
 	return r.Worker, err

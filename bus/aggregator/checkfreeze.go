@@ -6,7 +6,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// checkFreeze denies calls of frozen agents. Acknowledgements of the event count all the same.
+// checkFreeze denies calls of frozen agents. The acknowledgements of such an event still count.
 type checkFreeze struct{ a *Aggregator }
 
 func (s checkFreeze) pass(e *arrival) bool {

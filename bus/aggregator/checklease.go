@@ -30,7 +30,7 @@ func (a *Aggregator) sure(now time.Time, e *arrival, limit time.Duration) bool {
 	return a.workers.reach.wait(ctx) == nil && (a.opt.Lease == nil || a.opt.Lease.Wait(ctx) == nil)
 }
 
-// fresh is sure without waiting.
+// fresh is sure without the wait.
 func (a *Aggregator) fresh(now time.Time) bool {
 	return !a.config.unfit.Load() && a.workers.reach.now() && a.leased(now)
 }

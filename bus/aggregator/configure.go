@@ -36,21 +36,21 @@ func (a *Aggregator) Configure(ctx context.Context, req *schema.ConfigRequest) (
 		req.Action, schema.ActionApply, schema.ActionShow, schema.ActionHistory, schema.ActionRollback)
 }
 
-// A File is a hooks.yaml that somebody wants to be the active version.
+// A File is a hooks.yaml that is to become the active version.
 type File struct {
-	// Name is for messages, Dir is where handlers are looked up.
+	// Name is for messages. Dir is where handlers are looked up.
 	Name, Dir string
-	// Text is what it says.
+	// Text is the content of the file.
 	Text string
-	// Note is what the history says of it.
+	// Note is the note in the history.
 	Note string
-	// Force goes on although handlers cannot be loaded.
+	// Force continues although handlers cannot be loaded.
 	Force bool
-	// AtOnce does not wait for workers, as when a broker starts, which they have
-	// not met yet: they load the version when it is active.
+	// AtOnce does not wait for workers, as when a broker starts and has no beat of them yet. They
+	// load the version once it is active.
 	AtOnce bool
-	// Alone refuses a file that says something else than the active version while
-	// other brokers live, who answer by that.
+	// Alone refuses a file that differs from the active version while other brokers live, because
+	// they answer by the active version.
 	Alone bool
 	// First changes nothing where some version is active already.
 	First bool
@@ -83,7 +83,7 @@ func (a *Aggregator) Apply(ctx context.Context, f *File) (*schema.ConfigAnswer, 
 	return answerTo(done, warnings), err
 }
 
-// unserved says which pools of the active version nobody serves.
+// unserved lists the pools of the active version that no worker serves.
 func (a *Aggregator) unserved() (all []string) {
 	for _, p := range a.Status().Pools {
 		if len(p.Workers) == 0 {
@@ -93,7 +93,7 @@ func (a *Aggregator) unserved() (all []string) {
 	return all
 }
 
-// alone refuses a configuration that would take the place of what others use.
+// alone refuses a configuration that would replace one that other brokers use.
 func (a *Aggregator) alone(ctx context.Context, f *File, before, next *schema.Config) error {
 	if before.Version == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (a *Aggregator) read(f *File, before *schema.Config) (*hooksyaml.Document, 
 	return doc, nil
 }
 
-// rollback makes what an earlier version says the active one, as it was then.
+// rollback makes an earlier version's content the active version, unchanged.
 func (a *Aggregator) rollback(ctx context.Context, req *schema.ConfigRequest) (*schema.ConfigAnswer, error) {
 	if req.Version == 0 {
 		return nil, badRequest("version is missing; name one that config history lists")
@@ -159,9 +159,9 @@ func (a *Aggregator) kept(ctx context.Context, version uint64) (schema.Config, e
 	return cfg, err
 }
 
-// change makes an application of the active version and spreads it, again if
-// another change came between. What cannot be is refused at once; all else
-// waits for its turn once, however often it has to be made again.
+// change makes an application from the active version and spreads it. If another change came
+// between, it makes the application again. A change waits for its turn only once. An invalid change
+// fails at once.
 func (a *Aggregator) change(ctx context.Context, make func(before *schema.Config) (application, error)) (applied, error) {
 	ctx, cancel := context.WithTimeout(ctx, configureTime)
 	defer cancel()
@@ -171,7 +171,7 @@ func (a *Aggregator) change(ctx context.Context, make func(before *schema.Config
 	return done, a.explained(err)
 }
 
-// changeOnce is [Aggregator.change] until ctx ends.
+// changeOnce repeats the work of [Aggregator.change] until it succeeds or ctx ends.
 func (a *Aggregator) changeOnce(ctx context.Context, make func(before *schema.Config) (application, error)) (applied, error) {
 	for mine := false; ctx.Err() == nil; mine = true {
 		before, err := a.opt.Configs.Current(ctx)
@@ -217,7 +217,7 @@ func answerTo(done applied, warnings []string) *schema.ConfigAnswer {
 	}
 }
 
-// follow tells workers where the configuration stands, and what its versions say.
+// follow returns the state of the configuration to workers, or the content of a version.
 func (a *Aggregator) follow(ctx context.Context, agent string, req *schema.FollowRequest) (any, error) {
 	switch {
 	case agent != "":
@@ -228,7 +228,7 @@ func (a *Aggregator) follow(ctx context.Context, agent string, req *schema.Follo
 	return a.opt.Configs.Tell(ctx, req)
 }
 
-// readOptions are how the aggregator reads what people write.
+// readOptions returns the options for reading a hooks.yaml.
 func (a *Aggregator) readOptions(taken func(name string) bool) hooksyaml.Options {
 	opt := hooksyaml.Options{Taken: taken}
 	if a.opt.Conditions != nil {

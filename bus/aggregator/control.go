@@ -18,19 +18,19 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Agents must not be able to hold up operators, however much they send. So what only operators
-// and orchestrators may ask comes on a connection and subscriptions of its own, and what agents
-// and workers may ask on another one. There a request is counted by its subject before anything
-// of it is read, and what is over an agent's limits is dropped (limits.go).
+// Agents must not be able to delay operators, however many requests they send. Requests that only
+// operators and orchestrators may send therefore have a connection and subscriptions of their own,
+// and requests of agents and workers have others. The broker counts an agent's request by its
+// subject before it reads the request, and drops requests over the agent's limits (limits.go).
 //
-// A verb that does not exist has no responder: a subscription that takes such requests would take
-// all others once more.
+// A verb that does not exist has no responder: a subscription for such requests would receive all
+// other requests a second time.
 
-// statusVerb is the verb whose endpoint has the statistics of the aggregator.
+// statusVerb is the verb whose endpoint reports the statistics of the aggregator.
 const statusVerb = "status"
 
-// The bounds of what waits in the client for the handler of one of the agents' verbs. What
-// comes beyond that is dropped.
+// The bounds of the requests that wait in the client for the handler of one of the agents' verbs.
+// The client drops further requests.
 const (
 	requestsWaiting     = 64 << 10
 	requestBytesWaiting = 32 << 20
@@ -107,12 +107,13 @@ func (a *Aggregator) agentsMay(verb string) bool {
 // maxAsked bounds the control requests under way that take their time.
 const maxAsked = 64
 
-// serve answers one control request, before it returns: micro demands it. What
-// takes its time is answered on the request's reply subject when it is done.
+// serve answers one control request before it returns, as micro requires. A deferred answer goes to
+// the request's reply subject when it is ready.
 func (a *Aggregator) serve(r micro.Request) {
 	if !bus.IsInbox(r.Reply()) {
-		// What comes without an inbox was not asked: it may be an answer, of the server or of a broker,
-		// that somebody had sent here to have something done that he may not do himself.
+		// A message whose reply subject is not an inbox is not a request. It may be a reply of the
+		// server or of a broker, which a client directed here to cause a change that the client
+		// itself may not make.
 		a.report.Log.Unanswerable(r.Subject(), r.Reply())
 		return
 	}
@@ -162,7 +163,7 @@ func (r replier) Error(code, description string, data []byte, opts ...micro.Resp
 // deferred is the answer to a control request that takes its time.
 type deferred func(ctx context.Context) (any, error)
 
-// later answers a request when its answer is there.
+// later answers a request when its answer is ready, with a bound on such requests.
 func (a *Aggregator) later(r micro.Request, answer deferred) error {
 	select {
 	case a.control.asked <- struct{}{}:
@@ -173,8 +174,8 @@ func (a *Aggregator) later(r micro.Request, answer deferred) error {
 	return nil
 }
 
-// finally answers a request when its answer is there, however many do, and gives back
-// what it took when that was sent.
+// finally answers a request when its answer is ready, without a bound on such requests, and then
+// calls release.
 func (a *Aggregator) finally(r micro.Request, answer deferred, release func()) {
 	subject, who := r.Subject(), replier{a.connection(r.Subject()), r.Reply()}
 	a.life.beside(func() {
@@ -186,7 +187,7 @@ func (a *Aggregator) finally(r micro.Request, answer deferred, release func()) {
 	})
 }
 
-// connection is that on which a request came.
+// connection returns the connection of a request.
 func (a *Aggregator) connection(subject string) *nats.Conn {
 	if verb, _, err := bus.ParseControlSubject(subject); err == nil && !a.agentsMay(verb) {
 		return a.opt.Control
@@ -194,7 +195,7 @@ func (a *Aggregator) connection(subject string) *nats.Conn {
 	return a.opt.Requests
 }
 
-// tried is an answer, also if making it breaks: no request takes the broker down.
+// tried returns an answer, or an error if making it panics, so that no request stops the broker.
 func (a *Aggregator) tried(answer deferred) (v any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -258,9 +259,9 @@ func (a *Aggregator) verb(r micro.Request) (any, error) {
 	return nil, badRequest("there is no control verb %q; use %s", verb, strings.Join(verbNames(), ", "))
 }
 
-// notLate refuses a request that changes the configuration. While this broker
-// was stopped, or cut off, such a request may have waited for it longer than the
-// one who asked, and others may have decided otherwise since.
+// notLate refuses a request to change the configuration if this broker may have been stopped or cut
+// off. The request may then have waited longer than its client, and other brokers may have changed
+// the configuration since.
 func (a *Aggregator) notLate() error {
 	if a.opt.Lease != nil && a.Version() > 0 && !a.opt.Lease.Fresh(time.Now()) {
 		return &schema.ControlError{Code: schema.CodeUnavailable, Message: "this broker was cut off from the fabric when the request arrived; nothing changed, try again"}
@@ -296,12 +297,12 @@ func respondError(r responder, err error) error {
 	return r.Error(ce.Code, ce.Message, data)
 }
 
-// retryAfter adds to a reply when the request may be made again.
+// retryAfter adds the time after which the client may repeat the request to a reply.
 func retryAfter(wait schema.Duration) micro.RespondOpt {
 	return func(m *nats.Msg) { m.Header.Set(schema.HeaderRetryAfter, wait.String()) }
 }
 
-// Status tells how this aggregator sees the fabric.
+// Status returns the fabric's state as this aggregator knows it.
 func (a *Aggregator) Status() schema.FabricStatus {
 	s := schema.FabricStatus{
 		Fabric: a.opt.Fabric, Version: schema.Release, ConfigVersion: a.Version(),

@@ -78,8 +78,8 @@ func TestControlErrorsHaveACodeAndASentence(t *testing.T) {
 	})
 }
 
-// A verb that does not exist is answered by the server, and a request comes to the connection of
-// its verb alone, and once.
+// TestARequestComesToTheConnectionOfItsVerb checks that the server answers a request with an
+// unknown verb, and that a request reaches only the connection of its verb, once.
 func TestARequestComesToTheConnectionOfItsVerb(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)

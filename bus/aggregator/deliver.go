@@ -15,12 +15,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// delivery is one handing over of what waits for an agent: a claim, and what the
-// stages make of it.
+// delivery is one delivery of the items that wait for an agent: a claim, and what the stages render
+// from it.
 type delivery struct {
 	agg *Aggregator
 	act *active
-	// hooks are the stages that are asked, in order, as indexes of the configuration.
+	// hooks are the delivery stages, in order, as indexes of the configuration.
 	hooks []int
 	room  room
 	to    schema.Receiver
@@ -29,15 +29,15 @@ type delivery struct {
 	faults []fault
 }
 
-// fault is what went wrong with a stage.
+// fault is a failure of a stage.
 type fault struct {
 	hook int
 	kind schema.OutcomeKind
 	what string
 }
 
-// deliver hands over with a verdict that is complete what waits for its agent,
-// and acknowledges in the same write. It reports whether that was done.
+// deliver adds the items that wait for the agent to a complete verdict, and stores the
+// acknowledgements in the same write. It reports whether it did.
 func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Request, acks []string, v *schema.Verdict) bool {
 	q := a.opt.Memory.Queue
 	if q == nil || req.Mute || !delivers(plan, req.Event) || req.Event.Blocks(v.Decision) {
@@ -93,20 +93,21 @@ func (a *Aggregator) deliver(act *active, plan *dispatch.Plan, req *dispatch.Req
 	return brings
 }
 
-// nothing is what an event that is asked once more takes along beside what it had
-// taken before. The answer to the first question may have come meanwhile and be
-// acknowledged, more than once: that must not count for what nobody has seen.
+// nothing chooses no further items for a repeated event, which gets only the items that it had
+// before. The reply to the first request may still arrive and be acknowledged. That must not
+// acknowledge items that no agent has seen.
 func nothing(*schema.Peers, []*schema.Item) []*schema.Item { return nil }
 
-// brings reports whether a claim could bring something. What went out with the
-// event before is not due, but the same again; and who asks once more may ask a
-// broker that has not heard of that yet.
+// brings reports whether a claim could bring items. Items that went out with the event before are
+// not due, but a repeated event gets them again. It may also reach a broker that does not know of
+// them yet.
 func (a *Aggregator) brings(r *schema.Routing, attempt int) bool {
 	q := a.opt.Memory.Queue
 	return attempt > 1 || q.Due(r.Agent, r.Session, r.Tool) || q.Holds(r.Agent, r.ID)
 }
 
-// choose has the stages choose of what is due: each of what those before it left.
+// choose returns the due items that the stages choose. Each stage chooses from those that the
+// stages before it left.
 func (d *delivery) choose(p *schema.Peers, due []*schema.Item) (all []*schema.Item) {
 	clear(d.by)
 	d.faults = nil
@@ -132,14 +133,14 @@ func (d *delivery) choose(p *schema.Peers, due []*schema.Item) (all []*schema.It
 	return all
 }
 
-// delivers reports whether an event may bring something. A prompt does even if no stage
-// stands there: see [delivery.chooseAnew].
+// delivers reports whether an event may deliver items. A prompt may even without a delivery stage:
+// see [delivery.chooseAnew].
 func delivers(plan *dispatch.Plan, t schema.EventType) bool {
 	return len(plan.Deliver) > 0 || t == schema.UserPromptSubmit
 }
 
-// chooseAnew chooses what an agent's turn is to begin with where no stage is asked: in the
-// midst of the turn before, a runtime that cannot begin anew was not told of it.
+// chooseAnew chooses the peers' answers that an agent's next turn begins with, at an event without
+// a delivery stage. A runtime that cannot restart in the middle of a turn has not received them.
 func (d *delivery) chooseAnew(p *schema.Peers, due []*schema.Item) []*schema.Item {
 	if !p.VoteOnly {
 		return nil
@@ -147,7 +148,7 @@ func (d *delivery) chooseAnew(p *schema.Peers, due []*schema.Item) []*schema.Ite
 	return d.choose(p, slices.DeleteFunc(slices.Clone(due), func(it *schema.Item) bool { return it.Answer == nil }))
 }
 
-// chosen is what one stage chooses. One that breaks chooses nothing.
+// chosen returns the items that one stage chooses. A stage that panics chooses none.
 func (d *delivery) chosen(hook int, p *schema.Peers, due []*schema.Item) (items []*schema.Item) {
 	st := &d.act.stages[hook]
 	if st.delivery == nil || len(due) == 0 {
@@ -177,20 +178,19 @@ func (d *delivery) fault(hook int, kind schema.OutcomeKind, what string) {
 
 func (d *delivery) name(hook int) string { return d.act.Config.Hooks[hook].Name }
 
-// handed is what a stage made of its items.
+// handed is what a stage rendered from its items.
 type handed struct {
 	hook int
 	schema.Handout
-	// items is of how many it was made; decided is what the hook makes of the turn.
+	// items is the number of items. decided is the hook's decision about the turn.
 	items   int
 	decided schema.Decision
 	took    time.Duration
 }
 
-// made has each stage render what it chose. Where one cannot, nothing at all is
-// handed over: the items stay with the event, whose acknowledgement would count
-// for all of them, and come again when the lease has ended. Beside what was claimed there may
-// be a warning that has no place in the queue.
+// made has each stage render the items that it chose. If one stage cannot, nothing is delivered:
+// the items stay with the event, whose acknowledgement would count for all of them, and come again
+// after the lease. A warning without room in the queue may come in addition to the claimed items.
 func (d *delivery) made(ctx context.Context, c *queue.Claimed, direct directWarning) (all []handed) {
 	if c.Again {
 		p := c.Peers.Clone()
@@ -212,7 +212,7 @@ func (d *delivery) made(ctx context.Context, c *queue.Claimed, direct directWarn
 	return all
 }
 
-// renderings are what the stages make of the items, and whether that is all.
+// renderings returns what the stages render from the items, and reports whether it is complete.
 func (d *delivery) renderings(chosen []*schema.Item) (all []handed, whole bool) {
 	items := make(map[int][]*schema.Item)
 	for _, it := range chosen {
@@ -238,16 +238,15 @@ func (d *delivery) renderings(chosen []*schema.Item) (all []handed, whole bool) 
 	return all, whole
 }
 
-// look finds out how the agent's round is if it is to be told that its time is
-// over: told by a broker that was cut off, the warning of a round before would be
-// taken for one of this.
+// look reads the agent's round if an item warns that the round's time is over. A broker that was
+// cut off may hold the warning of an earlier round, which must not count for this one.
 func (d *delivery) look(ctx context.Context, items []*schema.Item) {
 	if slices.ContainsFunc(items, func(it *schema.Item) bool { return it.TimeLimit != nil }) {
 		d.to.Round, _ = d.agg.latest(ctx, d.to.Agent, d.to.Round) // or as it is known here
 	}
 }
 
-// rendered is what a stage makes of its items, and whether that can be handed over.
+// rendered returns what a stage renders from its items, and reports whether that can be delivered.
 func (d *delivery) rendered(hook int, items []*schema.Item) (h handed, ok bool) {
 	began := time.Now()
 	h.hook, h.items = hook, len(items)
@@ -267,8 +266,7 @@ func (d *delivery) rendered(hook int, items []*schema.Item) (h handed, ok bool) 
 	return h, true
 }
 
-// finish gives what a stage made the facts that it may have left out, and drops
-// what says nothing.
+// finish adds the fields that a stage may have left out, and drops empty injections.
 func (d *delivery) finish(h *handed, items []*schema.Item) {
 	some := h.Injections[:0]
 	for _, in := range h.Injections {
@@ -296,8 +294,8 @@ func (d *delivery) finish(h *handed, items []*schema.Item) {
 	}
 }
 
-// share are the items that an injection is taken to be about: its own if there
-// are as many injections as items, else all.
+// share returns the items that an injection belongs to: its own if there are as many injections as
+// items, else all.
 func share(i, n int, items []*schema.Item) []*schema.Item {
 	if n == len(items) {
 		return items[i : i+1]
@@ -305,7 +303,7 @@ func share(i, n int, items []*schema.Item) []*schema.Item {
 	return items
 }
 
-// label says which items are in an injection.
+// label sets the sequences of the items in an injection.
 func label(in *schema.Injection, items []*schema.Item) {
 	in.Sequence = items[len(items)-1].Sequence
 	if len(items) > 1 {
@@ -316,9 +314,9 @@ func label(in *schema.Injection, items []*schema.Item) {
 	}
 }
 
-// hold has the agent go on instead of ending its turn, where stages say so: what
-// it is handed with its last message it would never read. A retry of hooks carries
-// it along as it is.
+// hold makes the agent continue instead of ending its turn if a stage asks for that: the agent
+// would never read what comes with its last message. A retry that hooks decided carries the items
+// unchanged.
 func (d *delivery) hold(v *schema.Verdict, all []handed) {
 	t, n := d.to.Event, 0
 	if !t.Permits(schema.Retry) || t.Terminal(v.Decision) {
@@ -342,7 +340,7 @@ func (d *delivery) hold(v *schema.Verdict, all []handed) {
 	v.Acked = acked
 }
 
-// tell puts what the stages made into the verdict, each at its hook's place.
+// tell adds what the stages rendered to the verdict, each at its hook's place.
 func (d *delivery) tell(v *schema.Verdict, all []handed) {
 	for i := range all {
 		h := &all[i]

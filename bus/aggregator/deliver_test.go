@@ -20,7 +20,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// with changes a question: its id, its attempt, what it acknowledges.
+// with changes a question: its id, its attempt and its acknowledgements.
 func with(m *nats.Msg, id string, attempt int, acks ...string) *nats.Msg {
 	q, err := bus.ParseEventMsg(m)
 	if err != nil {
@@ -30,12 +30,12 @@ func with(m *nats.Msg, id string, attempt int, acks ...string) *nats.Msg {
 	return bus.EventMsg(m.Subject, q.Routing, attempt, q.Left, acks, m.Data)
 }
 
-// id is an event's id.
+// id returns an event's id.
 func id(n int) string { return fmt.Sprintf("0199f3c1-6d1f-7e8a-9b2c-%012x", n) }
 
 func human(text string) *schema.Item { return &schema.Item{Source: schema.SourceHuman, Content: text} }
 
-// told is what a verdict brings of the queue: hook, source and sequence of each.
+// told lists the injections of a verdict: hook, source and sequence of each.
 func told(v schema.Verdict) string {
 	var all []string
 	for _, in := range v.Injections {
@@ -190,7 +190,7 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// breaks is a stage that takes all of a source and breaks where it is told to.
+// breaks is a stage that takes all items of a source and panics in the method where.
 type breaks struct{ source, where string }
 
 func (b breaks) Choose(_ *schema.Receiver, _ *schema.Peers, due []*schema.Item) (some []*schema.Item) {
@@ -272,7 +272,8 @@ func (c chokes) Render(r *schema.Receiver, items []*schema.Item) schema.Handout 
 	return c.breaks.Render(r, items)
 }
 
-// What cannot be said is waited for by its own source alone, and not for ever.
+// TestWhatCanNotBeSaidHoldsBackItsSourceOnly checks that an item that cannot be rendered delays
+// only its own source, and not without end.
 func TestWhatCanNotBeSaidHoldsBackItsSourceOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
@@ -390,8 +391,9 @@ func TestARestartAndWorkspacesAreInTheVerdict(t *testing.T) {
 	})
 }
 
-// A runtime in the midst of a turn cannot begin it anew: what comes by a restart waits
-// for the end of the turn or for the next prompt, and holds nothing else up.
+// TestARestartWaitsForAMomentAtWhichOneCanBe checks a runtime that cannot restart in the middle of
+// a turn. Items that need a restart wait for the end of the turn or for the next prompt, and delay
+// no other items.
 func TestARestartWaitsForAMomentAtWhichOneCanBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, next := range []schema.EventType{schema.BeforeFinalResponse, schema.UserPromptSubmit, schema.PostToolUse} {

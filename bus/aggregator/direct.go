@@ -8,17 +8,19 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A round's hard limit begins when its warning was delivered, and must not depend on room in
-// the queue. Where the queue has none the warning goes out with the verdict of the agent's
-// next event that can bring it, again after a lease without an acknowledgement, and the
-// acknowledgement of that event starts the grace. The round's record says which event it is, so
-// that of several brokers one warns, and any of them takes the acknowledgement.
+// A round's hard limit begins when its warning was delivered, and must not depend on room in the
+// queue. If the queue has no room, the warning goes out with the verdict of the agent's next event
+// that can carry it, and again after a lease without an acknowledgement. The acknowledgement of
+// that event starts the grace period. The round's record names the event, so that only one of
+// several brokers warns, and any of them accepts the acknowledgement.
 
-// directFrom is added to a round's start for the sequence of such a warning: shims acknowledge
-// what has one, and say once what has the same. No item gets so far, and JSON numbers go further.
+// directFrom is added to a round's start for the sequence of such a warning. Shims acknowledge
+// injections with a sequence, and drop repeated ones. No item has a sequence this large, and a JSON
+// number can hold it.
 const directFrom = 1 << 52
 
-// A directWarning is the warning of a round that found no room in the queue; nil: there is none.
+// A directWarning is the warning of a round that found no room in the queue. A nil *directWarning
+// means that no such warning is due.
 type directWarning struct {
 	item  *schema.Item
 	round *schema.Round
@@ -47,7 +49,8 @@ func (a *Aggregator) acknowledged(agent string, events []string) {
 	}
 }
 
-// takes has a stage take a warning beside what was claimed, and reports whether one does.
+// takes offers a warning to the stages in addition to the claimed items, and reports whether one
+// takes it.
 func (d *delivery) takes(warning *schema.Item) bool {
 	for _, hook := range d.hooks {
 		p := d.to.Peers.Clone()

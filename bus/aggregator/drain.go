@@ -9,8 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// drain hands over at once all that the agent's stages would hand over in the end,
-// as one message of the user: for runtimes that can only be told between turns.
+// drain delivers everything that the agent's stages would deliver, at once and as one user message.
+// It is for runtimes that accept messages only between turns.
 func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainRequest) (*schema.DrainAnswer, error) {
 	q, err := a.queue()
 	if err != nil {
@@ -62,8 +62,7 @@ func (a *Aggregator) drain(ctx context.Context, agent string, req *schema.DrainR
 	return answer, nil
 }
 
-// chooseOne takes the first item that some stage hands over. left counts what is
-// due after it.
+// chooseOne takes the first item that some stage delivers. left counts the items due after it.
 func (d *delivery) chooseOne(p *schema.Peers, due []*schema.Item) (one []*schema.Item, left int) {
 	for i := range due {
 		noted := p.Clone()
@@ -75,7 +74,7 @@ func (d *delivery) chooseOne(p *schema.Peers, due []*schema.Item) (one []*schema
 	return nil, 0
 }
 
-// oneMessage is what a verdict says to the agent, as one text.
+// oneMessage returns a verdict's texts for the agent as one text.
 func oneMessage(v *schema.Verdict) string {
 	var parts []string
 	if v.Restart != nil && v.Restart.Content != "" {
@@ -89,8 +88,8 @@ func oneMessage(v *schema.Verdict) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// deliverers are the delivery stages of an agent, one of each handler, those of
-// PostToolUse before those that it has only at other events.
+// deliverers returns the delivery stages of an agent, one for each handler. Those of PostToolUse
+// come before those that the agent has only at other events.
 func (act *active) deliverers(agent string) (hooks []int) {
 	known := make(map[string]bool)
 	add := func(t schema.EventType) {
@@ -110,7 +109,7 @@ func (act *active) deliverers(agent string) (hooks []int) {
 	return hooks
 }
 
-// fabric is the id of the fabric that is served now.
+// fabric returns the id of the fabric that the broker serves now.
 func (a *Aggregator) fabric() string {
 	if act := a.config.active.Load(); act != nil && act.Config.Fabric != "" {
 		return act.Config.Fabric

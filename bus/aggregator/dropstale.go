@@ -5,14 +5,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// silence is how long a shim waits for a sign of life before it takes an aggregator for lost.
+// silence is how long a shim waits for a heartbeat before it assumes that the aggregator is lost.
 const silence = schema.Missed * schema.BeatEvery
 
 // beforeAgain is how long an event may wait without heartbeats. After that its shim asks again, and
 // another broker, which does not know of the first attempt, must be free to judge it.
 const beforeAgain = (schema.Missed - 1) * schema.BeatEvery
 
-// dropStale ends events whose shims do not wait for the answer any more.
+// dropStale ends events whose shims no longer wait for the answer.
 type dropStale struct {
 	beats  *callBeats
 	report *observe.Report
@@ -27,8 +27,8 @@ func (s dropStale) pass(e *arrival) bool {
 	return false
 }
 
-// stale reports whether the shim has given up. Without heartbeats it asks once more when it takes
-// the aggregator for lost, and gives up after as long again.
+// stale reports whether the shim has given up. Without heartbeats, a shim assumes that the
+// aggregator is lost, asks a second time, and gives up after as long again.
 func (e *arrival) stale() bool {
 	deadline := e.req.Left
 	if e.beat == nil {

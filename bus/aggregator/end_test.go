@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// ends is a delivery hook at the end of a turn with the option at_end.
+// ends returns a delivery hook at the end of a turn with the option at_end.
 func ends(handler, atEnd string) schema.Hook {
 	return stage(handler, schema.BeforeFinalResponse, func(h *schema.Hook) {
 		if atEnd != "" {
@@ -79,7 +79,8 @@ func TestAnEndThatIsPutOffSaysByWhomAndSaysSoAgain(t *testing.T) {
 	})
 }
 
-// Who counts that a turn was put off often enough takes nothing along, and it waits.
+// TestWhatAMutedEndLeavesWaitsForTheNextTurn checks that the end of a turn without delivery takes
+// no items, and that they come with the next event.
 func TestWhatAMutedEndLeavesWaitsForTheNextTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// records are what stands on the feed from now on.
+// records subscribes to the feed. The function that it returns lists the records since then.
 func (f *fabric) records() func() []schema.Record {
 	f.t.Helper()
 	all := make(chan *nats.Msg, 1000)

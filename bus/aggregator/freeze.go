@@ -13,35 +13,36 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// An operator may freeze agents: every call of a tool is refused then, but of those that
-// only end a round. A freeze is no hook. It comes before all of them, whatever the
-// configuration says, and nothing that fails lets a call pass it. Calls that are under way
-// when it comes are refused when they would be answered. Other events are not touched:
-// an agent that can use no tool may still come to an end.
+// An operator may freeze agents. The broker then denies every tool call of such an agent, except of
+// the tools that end a round. A freeze is not a hook: it comes before all hooks, the configuration
+// cannot change it, and no failure lets a call pass it. A call that is under way when the freeze
+// comes is denied when its verdict is due. Other events pass, so that an agent without tools can
+// still end its turn.
 
-// Freezes is what is used of a [freezes.Freezes].
+// Freezes is the part of [freezes.Freezes] that the aggregator uses.
 type Freezes interface {
-	// Use hears what is frozen, at once and whenever it changes.
+	// Use registers a function that gets the freezes, at once and after each change.
 	Use(use func(*freezes.State))
 	Now() *freezes.State
-	// Unreadable is why what is stored is not what is known; nil: it is.
+	// Unreadable returns why the stored freezes may differ from the known ones; nil: they are the
+	// same.
 	Unreadable() error
-	// Freeze and Thaw change that, if it has the version that the asker knows; nil: whatever it has.
+	// Freeze and Thaw change the freezes if they have the version known; nil: any version.
 	Freeze(ctx context.Context, z schema.Freeze, known *uint64) (freezes.Change, error)
 	Thaw(ctx context.Context, agents string, known *uint64) (freezes.Change, error)
 }
 
-// frozen is what is frozen, in the form in which calls are refused by it.
+// frozen is the freezes in the form that denies calls.
 type frozen struct {
 	*freezes.State
 
-	refuse *guard.Freezes // nil: nothing is
-	// nothing is the encoded verdict of a call that no hook matches, with the version
-	// of what is frozen; nil: nobody needed it yet.
+	refuse *guard.Freezes // nil: no agent is frozen
+	// nothing is the encoded verdict of a call that no hook matches, with the version of the
+	// freezes; nil: not encoded yet.
 	nothing atomic.Pointer[emptied]
 }
 
-// A freezeState is what is frozen now.
+// A freezeState has the current freezes.
 type freezeState struct {
 	current atomic.Pointer[frozen] // nil: there never was a freeze
 	slots   chan struct{}          // held by each request to freeze or thaw
@@ -53,11 +54,11 @@ type emptied struct {
 	data []byte
 }
 
-// froze takes over what is frozen from now on.
+// froze applies new freezes.
 func (a *Aggregator) froze(s *freezes.State) {
 	before := a.freezes.current.Load()
 	if before == nil && s.Version == 0 {
-		return // nothing ever was
+		return // there never was a freeze
 	}
 	refuse, err := guard.CompileFreezes(s.Freezes)
 	if err != nil {
@@ -72,7 +73,7 @@ func (a *Aggregator) froze(s *freezes.State) {
 	}
 }
 
-// tellFrozen logs what was frozen and what was thawed.
+// tellFrozen logs the agents that were frozen and thawed.
 func (a *Aggregator) tellFrozen(before *frozen, s *freezes.State) {
 	var old []schema.Freeze
 	if before != nil {
@@ -93,7 +94,7 @@ func (a *Aggregator) tellFrozen(before *frozen, s *freezes.State) {
 	}
 }
 
-// version is that of what is frozen; 0: nothing ever was.
+// version returns the version of the freezes; 0: there never was a freeze.
 func (f *frozen) version() uint64 {
 	if f == nil {
 		return 0
@@ -101,8 +102,8 @@ func (f *frozen) version() uint64 {
 	return f.Version
 }
 
-// by is the freeze that refuses a call; nil: none does. It is asked at every
-// event: while nothing is frozen it costs one load.
+// by returns the freeze that denies a call; nil: none. It runs at every event, and costs one load
+// while no agent is frozen.
 func (f *frozen) by(act *active, r *schema.Routing) *schema.Freeze {
 	if f == nil || f.refuse == nil {
 		return nil
@@ -110,8 +111,8 @@ func (f *frozen) by(act *active, r *schema.Routing) *schema.Freeze {
 	return f.refuse.Refuses(guard.Call{Agent: r.Agent, Event: r.Event, Tool: r.Tool}, act.terminalTools)
 }
 
-// overtaken refuses a call whose agent was frozen while it was judged, unless it does
-// not pass anyway. What waits for the agent and was taken along comes again.
+// overtaken denies a call whose agent was frozen while it was judged, unless the call does not pass
+// anyway. Items that the verdict carried come again.
 func (a *Aggregator) overtaken(act *active, r *schema.Routing, v *schema.Verdict) {
 	f := a.freezes.current.Load()
 	v.FreezeVersion = f.version()
@@ -126,7 +127,7 @@ func (a *Aggregator) overtaken(act *active, r *schema.Routing, v *schema.Verdict
 	}
 }
 
-// nothing is the encoded verdict of a call that no hook matches, and that f lets pass.
+// nothing returns the encoded verdict of a call that no hook matches, and that f lets pass.
 func (a *Aggregator) nothing(act *active, f *frozen) []byte {
 	if f == nil {
 		return act.nothing
@@ -145,8 +146,8 @@ func (a *Aggregator) nothing(act *active, f *frozen) []byte {
 	return data
 }
 
-// terminalTools are the tools that pass a freeze: those that the gates of a
-// configuration let pass, whoever's they are, or else the usual ones.
+// terminalTools returns the tools that pass a freeze: those that the gates of a configuration let
+// pass, for any agent, or else the default ones.
 func terminalTools(stages []staged) (all []string) {
 	for i := range stages {
 		t, ok := stages[i].gate.(Terminator)
@@ -165,8 +166,8 @@ func terminalTools(stages []staged) (all []string) {
 	return all
 }
 
-// freezeGauges say which version of what is frozen calls are answered by, and whether that is
-// what is stored.
+// freezeGauges returns the gauges for the version of the freezes that calls are answered by, and
+// for whether the stored freezes can be read.
 func (a *Aggregator) freezeGauges() []prometheus.Collector {
 	version := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freeze_version", Help: "Version of the freezes that this broker applies, 0 if there never was a freeze."}
 	unreadable := prometheus.GaugeOpts{Namespace: "hookfabric", Name: "freezes_unreadable",

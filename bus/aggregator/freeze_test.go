@@ -18,7 +18,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// freezable is a fabric whose agents can be frozen.
+// freezable starts a fabric whose agents can be frozen.
 func freezable(t *testing.T, opt aggregator.Options, lib library, hooks ...schema.Hook) *fabric {
 	t.Helper()
 	f, err := freezes.Open(t.Context(), bustest.JetStream(t, bustest.Start(t)), freezes.Options{})
@@ -30,7 +30,7 @@ func freezable(t *testing.T, opt aggregator.Options, lib library, hooks ...schem
 	return startWith(t, opt, lib, hooks...)
 }
 
-// frozen is the answer to a request that must succeed.
+// frozen returns the answer to a request that must succeed.
 func (f *fabric) frozen(subject, body string) (a schema.FreezeAnswer) {
 	f.t.Helper()
 	answer, failed := f.request(subject, body)
@@ -43,7 +43,7 @@ func (f *fabric) frozen(subject, body string) (a schema.FreezeAnswer) {
 	return a
 }
 
-// about is event with another tool.
+// about is event for another tool.
 func about(tool string) *nats.Msg {
 	r := schema.Routing{Event: schema.PreToolUse, Agent: "a", Session: "s", ID: eventID, Tool: tool}
 	m := event(schema.PreToolUse)
@@ -95,8 +95,8 @@ func TestAFreezeComesBeforeAllHooks(t *testing.T) {
 	})
 }
 
-// What refuses nothing by itself lets nothing pass either: no hook at all, one that is
-// overridden, in shadow, or fails.
+// TestNothingPassesAFreeze checks that a frozen agent's call is denied also if no hook would refuse
+// it: without hooks, or with hooks that are overridden, in shadow mode, or fail.
 func TestNothingPassesAFreeze(t *testing.T) {
 	shadow := func(h *schema.Hook) { h.Mode = schema.Shadow }
 	for name, hooks := range map[string][]schema.Hook{
@@ -117,7 +117,8 @@ func TestNothingPassesAFreeze(t *testing.T) {
 	}
 }
 
-// What cannot be read does not pass either, whatever tool it claims to be about.
+// TestNothingMalformedPassesAFreeze checks that a malformed event does not pass a freeze,
+// regardless of the tool that it names.
 func TestNothingMalformedPassesAFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, hooks := range map[string][]schema.Hook{"no hooks": nil, "an open hook": {hook("x")}, "a closed hook": {hook("x", failClosed)}} {
@@ -140,7 +141,8 @@ func TestNothingMalformedPassesAFreeze(t *testing.T) {
 	})
 }
 
-// What waits for a hook's answer when a freeze comes is refused when it is there.
+// TestCallsUnderWayAreRefused checks that a call that waits for a hook's answer when a freeze comes
+// is denied when the answer arrives.
 func TestCallsUnderWayAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		says  schema.Result
@@ -178,8 +180,8 @@ func TestCallsUnderWayAreRefused(t *testing.T) {
 
 func writing(h *schema.Hook) { h.Readonly = false }
 
-// Whoever is answered hears which version of what is frozen that was by, also when no
-// hook was asked.
+// TestVerdictsNameWhatTheyWentBy checks that each verdict names the version of the freezes that it
+// was decided with, also if no hook was asked.
 func TestVerdictsNameWhatTheyWentBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := freezable(t, aggregator.Options{}, library{"x": says(schema.Allowed())}, hook("x", matching("Read")))
@@ -291,8 +293,8 @@ func TestFreezesThatMakeNoSenseAreRefused(t *testing.T) {
 	})
 }
 
-// A broker that lives and does not say that it goes by a freeze is told of, and one
-// that has died is not waited for longer than its lease.
+// TestWhoDoesNotGoByAFreezeIsNamed checks that the answer names a live broker whose lease does not
+// confirm a freeze, and that the aggregator does not wait for a dead broker longer than its lease.
 func TestWhoDoesNotGoByAFreezeIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		js := bustest.JetStream(t, bustest.Start(t))
@@ -328,8 +330,9 @@ func TestWhoDoesNotGoByAFreezeIsNamed(t *testing.T) {
 	})
 }
 
-// Where not even this broker's lease is among those that are told, the list is old, or
-// nobody's could be stored: nothing is known of the others.
+// TestAFreezeIsConfirmedOnlyByAListThatIsNewEnough checks that a list of leases without this
+// broker's own confirms nothing: the list may be old, or the brokers may be unable to store their
+// leases.
 func TestAFreezeIsConfirmedOnlyByAListThatIsNewEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		configs, err := state.OpenConfigs(t.Context(), bustest.JetStream(t, bustest.Start(t)), state.ConfigOptions{})
@@ -353,11 +356,11 @@ func TestAFreezeIsConfirmedOnlyByAListThatIsNewEnough(t *testing.T) {
 			defer func() { _ = leases[id].Close(t.Context()) }()
 		}
 		for _, c := range []struct {
-			first, second uint64 // what the brokers say
+			first, second uint64 // the versions in the brokers' leases
 			missing       []string
 		}{
 			{0, alone.Version, []string{"b1"}},
-			{alone.Version, alone.Version + 100, []string{"b2"}}, // it has not heard yet that all went back to an earlier state
+			{alone.Version, alone.Version + 100, []string{"b2"}}, // it does not know yet that the state was restored to an earlier one
 			{alone.Version, alone.Version, nil},
 		} {
 			leases["b1"].Froze(c.first)

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// freezeTime is how long a request waits until every broker goes by what it asked
-	// for, unless it says otherwise: longer than the lease of a broker that died.
+	// freezeTime is how long a request waits by default until every broker applies the change:
+	// longer than the lease of a broker that died.
 	freezeTime = 20 * time.Second
-	// maxFreezeTime is how long it may wait at most.
+	// maxFreezeTime is the longest time that a request may wait.
 	maxFreezeTime = 5 * time.Minute
-	// maxFreezing bounds such requests under way. They have slots of their own: no other
-	// request may keep one from being served. Who asks does so many times over while a
-	// broker is waited for.
+	// maxFreezing bounds such requests under way. They have slots of their own, so that no other
+	// request delays one. A client repeats its request many times while the broker waits for
+	// another broker.
 	maxFreezing = 512
 )
 
-// freezing answers a request to freeze agents, or to thaw them.
+// freezing answers a request to freeze or thaw agents.
 func (a *Aggregator) freezing(verb, agent string, r micro.Request) (any, error) {
 	var req schema.FreezeRequest
 	if err := readRequest(r, &req); err != nil {
@@ -63,7 +63,7 @@ func (a *Aggregator) listFrozen() *schema.FreezeAnswer {
 	return &schema.FreezeAnswer{Frozen: some(s.Freezes), Version: s.Version}
 }
 
-// some is a list that is there, also when nothing is in it.
+// some returns a list that is not nil.
 func some(all []schema.Freeze) []schema.Freeze {
 	if all == nil {
 		return []schema.Freeze{}
@@ -71,7 +71,7 @@ func some(all []schema.Freeze) []schema.Freeze {
 	return all
 }
 
-// Freeze freezes agents, or thaws them, and waits until every broker goes by it.
+// Freeze freezes agents, or thaws them, and waits until every broker applies the change.
 func (a *Aggregator) Freeze(ctx context.Context, verb string, req *schema.FreezeRequest) (*schema.FreezeAnswer, error) {
 	began := time.Now()
 	within := req.Within.Std()
@@ -101,7 +101,7 @@ func (a *Aggregator) Freeze(ctx context.Context, verb string, req *schema.Freeze
 	return answer, nil
 }
 
-// changed tells who froze or thawed what, and why.
+// changed reports a freeze or thaw to the log and the feed: the client, the agents and the reason.
 func (a *Aggregator) changed(verb string, req *schema.FreezeRequest, c *freezes.Change) {
 	done := &schema.FreezeChange{Action: verb, Agents: c.Freeze.Agents, Reason: req.Reason, By: req.By, Version: c.State.Version}
 	if verb == schema.VerbThaw {
@@ -111,10 +111,10 @@ func (a *Aggregator) changed(verb string, req *schema.FreezeRequest, c *freezes.
 	a.report.Feed.All(schema.FreezeRecord(done))
 }
 
-// confirmed waits until all brokers go by a version of what is frozen, or ctx ends, and
-// adds to the answer who does.
+// confirmed waits until all brokers apply a version of the freezes, or ctx ends, and adds the
+// brokers that do to the answer.
 func (a *Aggregator) confirmed(ctx context.Context, answer *schema.FreezeAnswer) {
-	answer.Confirmed = []string{a.opt.Node} // it went by it when it was stored
+	answer.Confirmed = []string{a.opt.Node} // this broker applied the version when it was stored
 	for a.opt.Configs != nil {
 		nodes, err := a.opt.Configs.Nodes(ctx)
 		switch {
@@ -130,13 +130,13 @@ func (a *Aggregator) confirmed(ctx context.Context, answer *schema.FreezeAnswer)
 	}
 }
 
-// goBy sorts the brokers by whether they say that they go by a version. This one does. But
-// before its own lease says so, too, nothing is known of the others: the list may be old, or
-// nobody's lease may be stored.
+// goBy sorts the brokers by whether their leases confirm a version of the freezes. This broker
+// applies it. But until its own lease confirms that too, the others count as missing: the list may
+// be old, or the brokers may be unable to store their leases.
 func (a *Aggregator) goBy(version uint64, nodes []state.Node) (confirmed, missing []string) {
 	said, known := a.opt.Lease == nil, a.opt.Freezes.Now().Version
 	for _, n := range nodes {
-		goes := n.Freeze >= version && n.Freeze <= known // who goes by more may have missed that it went back
+		goes := n.Freeze >= version && n.Freeze <= known // a broker with a later version may have missed a rollback of the freezes
 		switch {
 		case n.ID == a.opt.Node:
 			said = goes

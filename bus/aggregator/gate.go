@@ -10,8 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// gated has the hooks of a plan say what they think, up to the gate that refuses
-// the call, if there is one.
+// gated runs the hooks of a plan, unless a gate refuses the call.
 func (a *Aggregator) gated(act *active, plan *dispatch.Plan, req *dispatch.Request) schema.Verdict {
 	if len(plan.Gates) > 0 {
 		r := refusing{round: a.round(req.Agent)}
@@ -24,22 +23,21 @@ func (a *Aggregator) gated(act *active, plan *dispatch.Plan, req *dispatch.Reque
 	return a.dispatch(act, plan, req)
 }
 
-// refusing is what a gate goes by.
+// refusing is the state of a call that a gate refuses.
 type refusing struct {
-	gate  int // the hook
+	gate  int // index of the hook
 	round *schema.Round
-	// asked: the round is as the leader has it. Or else why that could not be found
-	// out in time: it is as the mirror has it.
+	// asked reports that the leader was asked for the round. If it did not answer in time, round is
+	// the mirror's, and unsure is the reason.
 	asked  bool
 	unsure error
 }
 
-// confirms reports whether a gate still refuses the call when the round is as it
-// really is: a broker that was cut off may know only the round before, whose limit
-// says nothing of this one.
+// confirms reports whether a gate still refuses the call with the round that the leader has. A
+// broker that was cut off may know only the round before, whose limit does not apply to this one.
 func (a *Aggregator) confirms(act *active, req *dispatch.Request, r *refusing) bool {
 	if act.stages[r.gate].gate == nil {
-		return true // whatever the round is
+		return true // a gate that could not be made refuses in every round
 	}
 	if !r.asked {
 		ctx, cancel := a.budgeted(req.Deadline)
@@ -50,8 +48,9 @@ func (a *Aggregator) confirms(act *active, req *dispatch.Request, r *refusing) b
 	return a.refuses(act, r.gate, req.Tool, r.round)
 }
 
-// latest is an agent's round as the leader has it, or else as it is known here,
-// with why; nil where it has none, or where what is known here is too old.
+// latest returns an agent's round from the leader. If the leader cannot be asked, it returns the
+// round known here and the error. It returns nil if the agent has no round, or if the known one is
+// too old.
 func (a *Aggregator) latest(ctx context.Context, agent string, known *schema.Round) (*schema.Round, error) {
 	if a.opt.Memory.Rounds == nil {
 		return known, nil
@@ -59,7 +58,7 @@ func (a *Aggregator) latest(ctx context.Context, agent string, known *schema.Rou
 	r, ok, err := a.opt.Memory.Rounds.Latest(ctx, agent)
 	switch {
 	case err != nil && a.opt.Memory.Rounds.Ready() != nil:
-		return nil, err // what is known may be of a round that is long over
+		return nil, err // the known round may have ended long ago
 	case err != nil:
 		return known, err
 	case !ok:
@@ -75,7 +74,7 @@ func (a *Aggregator) refuses(act *active, hook int, tool string, round *schema.R
 	return gate == nil || round != nil && round.Blocked() && !a.passes(act, hook, tool)
 }
 
-// passes is what a gate says of a tool; one that breaks refuses it.
+// passes reports whether a gate lets a tool pass. A gate that panics refuses it.
 func (a *Aggregator) passes(act *active, hook int, tool string) (pass bool) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,8 +89,8 @@ func (a *Aggregator) gatePanicked(act *active, hook int, p any) {
 	a.opt.Logger.Error("a gate panicked", "hook", act.Config.Hooks[hook].Name, "panic", p, "stack", string(debug.Stack()))
 }
 
-// refused is the verdict about a call that a gate refuses, unless a hook before
-// it ends the call.
+// refused returns the verdict of a call that a gate refuses, unless a hook before the gate ends the
+// call.
 func (a *Aggregator) refused(act *active, req *dispatch.Request, r *refusing) schema.Verdict {
 	before := act.PlanBefore(req.Agent, req.Event, req.Tool, r.gate)
 	v := a.dispatch(act, before, req)
@@ -116,8 +115,8 @@ func terminate(v *schema.Verdict, round *schema.Round) {
 	}
 }
 
-// denied counts a refused call. Where that cannot be done in time the call is
-// refused all the same, and counted when it can be.
+// denied counts a refused call. If that takes too long, the call is still refused, and counted
+// later.
 func (a *Aggregator) denied(req *dispatch.Request, r *refusing) *schema.Round {
 	agent, start, id := req.Agent, r.round.Start, req.ID
 	counted, err := schema.Round{}, r.unsure
@@ -138,7 +137,7 @@ func (a *Aggregator) denied(req *dispatch.Request, r *refusing) *schema.Round {
 	return &counted
 }
 
-// refusal is what a gate says to the agent; always a deny.
+// refusal returns a gate's answer to the agent, which is always a deny.
 func (a *Aggregator) refusal(act *active, gate int, tool string, round *schema.Round) (r schema.Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,7 +169,7 @@ func (a *Aggregator) ended(plan *dispatch.Plan, req *dispatch.Request, v *schema
 	}
 	ctx, cancel := a.budgeted(req.Deadline)
 	defer cancel()
-	if round, _ = a.latest(ctx, req.Agent, round); round != nil { // where nobody can be asked, what was known lately counts
+	if round, _ = a.latest(ctx, req.Agent, round); round != nil { // if the leader does not answer, the round known here counts
 		terminate(v, round)
 	}
 }

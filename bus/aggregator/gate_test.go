@@ -16,12 +16,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// over is a round whose grace is over.
+// over returns a round whose grace period is over.
 func over() *schema.Round {
 	return &schema.Round{Agent: "a", Start: 9, Warned: true, Since: schema.Duration(time.Minute)}
 }
 
-// using is a question about the use of a tool.
+// using returns a question about the use of a tool.
 func using(tool, id string) *nats.Msg {
 	q := event(schema.PreToolUse)
 	q.Header.Set(schema.HeaderTool, tool)
@@ -65,7 +65,8 @@ func TestAHookBeforeTheGateEndsTheCallUncounted(t *testing.T) {
 	})
 }
 
-// A broker that was cut off may still know the round before.
+// TestWhatIsOverInARoundBeforeRefusesAndEndsNothingInThisOne checks a broker that was cut off and
+// may still know only the round before.
 func TestWhatIsOverInARoundBeforeRefusesAndEndsNothingInThisOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
@@ -162,7 +163,7 @@ func TestTheTenthDenialEndsTheRunButForTerminalTools(t *testing.T) {
 	})
 }
 
-// gateThat is a gate that breaks where it is told to.
+// gateThat is a gate that panics in the method that it names.
 type gateThat string
 
 func (g gateThat) Passes(string) bool {

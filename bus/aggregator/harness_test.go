@@ -34,12 +34,12 @@ func (l library) Load(h schema.Hook, _ workers.Site) (workers.Handler, error) {
 
 func (l library) Close() error { return nil }
 
-// says is a handler that always answers the same.
+// says returns a handler that always gives the same answer.
 func says(r schema.Result) workers.HandlerFunc {
 	return func(context.Context, *schema.Event) (schema.Result, error) { return r, nil }
 }
 
-// hook is a hook of the pool "default" at PreToolUse, changed as a test needs it.
+// hook returns a hook of the pool "default" at PreToolUse, with changes.
 func hook(name string, change ...func(*schema.Hook)) schema.Hook {
 	h := schema.Hook{
 		Name: name, Event: schema.PreToolUse, Type: schema.Builtin, Handler: name,
@@ -85,7 +85,7 @@ func startWith(t *testing.T, opt aggregator.Options, lib library, hooks ...schem
 	return startOn(t, bustest.Start(t), opt, lib, hooks...)
 }
 
-// startOn is startWith on a server that others use, too.
+// startOn is startWith on a server that others may use too.
 func startOn(t *testing.T, s *server.Server, opt aggregator.Options, lib library, hooks ...schema.Hook) *fabric {
 	t.Helper()
 	f := &fabric{t: t, server: s, shim: bustest.Connect(t, s, "shim"), reg: prometheus.NewPedanticRegistry()}
@@ -126,7 +126,7 @@ func (f *fabric) activate(version uint64, hooks ...schema.Hook) {
 
 const eventID = "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"
 
-// event is a question of agent "a" about a call of Bash with a minute left.
+// event returns a question of agent "a" about a call of Bash with a minute left.
 func event(t schema.EventType) *nats.Msg {
 	r := schema.Routing{Event: t, Agent: "a", Session: "s", ID: eventID}
 	body := `{"hook_type":"` + string(t) + `","agent_id":"a"`
@@ -158,12 +158,12 @@ type asking struct {
 	replies chan reply
 	mu      sync.Mutex
 	beats   []time.Duration
-	// ended is when the answer came, if somebody has noted that, and refused what it was.
+	// ended is when the answer came, if the test recorded it, and refused whether it was a refusal.
 	ended   time.Duration
 	refused bool
 }
 
-// send sends m and listens to everything that is said about it.
+// send sends m and collects all replies to it.
 func (f *fabric) send(m *nats.Msg) *asking {
 	f.t.Helper()
 	a := &asking{t: f.t, start: time.Now(), replies: make(chan reply, 1000)}
@@ -202,7 +202,7 @@ func (a *asking) verdict() (v schema.Verdict, after time.Duration) {
 	}
 }
 
-// nothing reports whether nothing (more) is said about the question.
+// nothing reports whether no reply or beat comes for a minute, and none is left to read.
 func (a *asking) nothing() bool {
 	a.t.Helper()
 	a.mu.Lock()
@@ -235,8 +235,8 @@ func want(t *testing.T, v schema.Verdict, d schema.Decision, trail string) {
 	}
 }
 
-// value is the value of a metric with these labels, or -1. What happens is
-// counted after it was answered.
+// value returns the value of a metric with these labels, or -1. It waits first, because the
+// aggregator counts after it answers.
 func (f *fabric) value(name string, labels ...string) float64 {
 	f.t.Helper()
 	synctest.Wait()
@@ -261,7 +261,7 @@ func (f *fabric) value(name string, labels ...string) float64 {
 	return -1
 }
 
-// fakeWorker is a worker of the pool "p" whose every word the test chooses.
+// fakeWorker is a worker of the pool "p" whose answers the test writes.
 type fakeWorker struct {
 	f    *fabric
 	name string
@@ -303,7 +303,7 @@ func (w *fakeWorker) beat(b schema.Beat) {
 	}
 }
 
-// batch is the next batch that it gets.
+// batch returns the next batch that the worker receives.
 func (w *fakeWorker) batch() (*schema.Batch, *nats.Msg) {
 	w.f.t.Helper()
 	select {

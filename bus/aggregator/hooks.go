@@ -53,8 +53,8 @@ func (a *Aggregator) register(ctx context.Context, agent string, req *schema.Hoo
 	return hooksAnswer(done, names), err
 }
 
-// sentences are faults without their places, which are in a document that the
-// asker has not written.
+// sentences returns the faults without their positions. They are in a document that the client has
+// not written.
 func sentences(err error) string {
 	faults, ok := errors.AsType[hooksyaml.Faults](err)
 	if !ok {
@@ -67,7 +67,7 @@ func sentences(err error) string {
 	return strings.Join(all, "\n")
 }
 
-// documentOf is a hooks.yaml, as JSON, that says what is to be registered.
+// documentOf returns a hooks.yaml, as JSON, with the hooks to register.
 func documentOf(agent string, hooks jsontext.Value) ([]byte, error) {
 	if len(hooks) == 0 {
 		return nil, badRequest(`hooks is missing; send the value of hooks: in a hooks.yaml, as JSON, such as {"PreToolUse": [{"handler": "./check.sh"}]}`)
@@ -99,7 +99,7 @@ func (a *Aggregator) unregister(ctx context.Context, agent string, req *schema.H
 	}
 	done, err := a.change(ctx, func(before *schema.Config) (app application, err error) {
 		app.note = fmt.Sprintf("unregistered %s for %s", strings.Join(req.Names, ", "), whose(agent))
-		app.force, app.minor = true, true // what is taken away loads nothing
+		app.force, app.minor = true, true // to unregister a hook loads nothing
 		app.cfg, err = unregister(before, agent, req.Names, req.Overrides)
 		return app, err
 	})
@@ -114,7 +114,7 @@ func hooksAnswer(done applied, names []string) *schema.HooksAnswer {
 	return answer
 }
 
-// registered lists what is registered for an agent, or for all.
+// registered lists the hooks registered for an agent, or for all.
 func (a *Aggregator) registered(ctx context.Context, agent string) (*schema.HooksAnswer, error) {
 	cfg, err := a.opt.Configs.Current(ctx)
 	if err != nil {

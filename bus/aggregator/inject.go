@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// operator is the producer of what names none.
+	// operator is the default producer of injections.
 	operator = "operator"
 	// answerProducer is the producer of answers.
 	answerProducer = "answer"
-	// maxSource is how long the word for a source may be.
+	// maxSource bounds the bytes of a source's name.
 	maxSource = 64
 )
 
@@ -46,7 +46,7 @@ func (a *Aggregator) inject(ctx context.Context, agent string, req *schema.Injec
 	return &receipt, err
 }
 
-// itemOf is the item that a request asks for.
+// itemOf returns the item that a request describes.
 func itemOf(agent string, req *schema.InjectRequest) (*schema.Item, error) {
 	it := &schema.Item{
 		Scope: schema.Scope{Agent: agent, Session: req.Session}, Producer: req.Producer, Number: req.Number, Name: req.Key,
@@ -140,10 +140,11 @@ func nameItem(it *schema.Item, req *schema.InjectRequest) error {
 	return nil
 }
 
-// newID is a name that nobody has given anything else.
+// newID returns a new unique id.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// sayable refuses a text that no agent's side would fetch, or that is not there.
+// sayable returns an error for a text that is too long for an agent to fetch, or that is not
+// stored.
 func (a *Aggregator) sayable(ctx context.Context, text *schema.Object) error {
 	if text != nil && text.Size > schema.MaxText {
 		return badRequest("the object is a text of %d MiB, and agents receive at most %d; put it into a file, and send the file's path",
@@ -187,7 +188,7 @@ func (a *Aggregator) withdrawItem(ctx context.Context, agent string, req *schema
 	return &answer, err
 }
 
-// eventIDOf is an event's id as the fabric compares it.
+// eventIDOf returns an event's id in its canonical form, in which ids are compared.
 func eventIDOf(member, s string) (string, error) {
 	id, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {

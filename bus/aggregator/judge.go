@@ -21,7 +21,8 @@ func (s judge) pass(e *arrival) bool {
 	return true
 }
 
-// judged returns what the hooks of a plan say, unless the agent was frozen while they ran.
+// judged returns the verdict of a plan's hooks. If the agent was frozen while they ran, it denies
+// the call.
 func (a *Aggregator) judged(act *active, plan *dispatch.Plan, req *dispatch.Request) schema.Verdict {
 	v := a.gated(act, plan, req)
 	a.overtaken(act, &req.Routing, &v)

@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// What comes of a part of a conversation, as metrics call it.
+// The results for a part of a conversation, as labels in metrics.
 const (
 	partStored  = "stored"
 	partKnown   = "known"
@@ -20,9 +20,9 @@ const (
 
 func keptResults() []string { return []string{partStored, partKnown, partUnknown, partRefused} }
 
-// keepPart puts a part of an agent's conversation into the store of histories, or says
-// whether it is there. That store has bounds of its own: when it is full, what
-// waits for agents still finds room.
+// keepPart stores a part of an agent's conversation in the store of histories, or reports whether
+// the part is stored. That store has bounds of its own. When it is full, items for agents still
+// find room.
 func (a *Aggregator) keepPart(ctx context.Context, agent string, req *schema.KeepRequest) (*schema.KeepAnswer, error) {
 	store := a.opt.Memory.Histories
 	switch {
@@ -55,7 +55,7 @@ func (a *Aggregator) keepPart(ctx context.Context, agent string, req *schema.Kee
 	return &schema.KeepAnswer{Digest: o.Digest, Size: o.Size, Known: true}, nil
 }
 
-// known says whether a part is there, for long enough to be named.
+// known reports whether a part is stored for long enough to be named.
 func (a *Aggregator) known(ctx context.Context, agent string, o schema.Object) (*schema.KeepAnswer, error) {
 	fresh, err := a.opt.Memory.Histories.Fresh(ctx, o)
 	if err != nil {
@@ -70,12 +70,11 @@ func (a *Aggregator) known(ctx context.Context, agent string, o schema.Object) (
 	return &schema.KeepAnswer{Digest: o.Digest, Size: o.Size, Known: fresh}, nil
 }
 
-// toldOfPart is how much of a part one answer has: what a server takes that was not
-// told to take more.
+// toldOfPart is how much of a part one answer carries: as much as a NATS server accepts by default.
 const toldOfPart = 512 << 10
 
-// storedPart reads a part of a conversation, for the workers. Whoever names its digest
-// had an event that names it.
+// storedPart reads a part of a conversation, for the workers. Only a worker that received an event
+// with its digest can name the part.
 func (a *Aggregator) storedPart(ctx context.Context, agent string, req *schema.PartRequest) (*schema.FetchAnswer, error) {
 	store := a.opt.Memory.Histories
 	switch {
@@ -91,7 +90,7 @@ func (a *Aggregator) storedPart(ctx context.Context, agent string, req *schema.P
 	return &schema.FetchAnswer{Data: data[:min(len(data), toldOfPart)], Size: size}, nil
 }
 
-// unstoredPart counts a part that could not be stored, and says it once.
+// unstoredPart counts a part that could not be stored, and logs the failure once.
 func (a *Aggregator) unstoredPart(agent string, err error) {
 	a.report.Metrics.Histories.WithLabelValues(partRefused).Inc()
 	a.opt.Logger.Debug("cannot store a part of a conversation", "agent", agent, "error", err)

@@ -28,7 +28,7 @@ func TestNoAgentStoresForAll(t *testing.T) {
 	stores("other", allowedMost)
 	now = now.Add(allowedFor - time.Second)
 	stores("greedy", 0)
-	for i := range allowedAgents + 100 { // as by somebody who wants to be forgotten
+	for i := range allowedAgents + 100 { // names that would displace the entry of "greedy"
 		l.take(fmt.Sprint("name", i), 1, now)
 	}
 	if stores("greedy", 0); len(l.agents) > allowedAgents {
@@ -38,7 +38,8 @@ func TestNoAgentStoresForAll(t *testing.T) {
 	stores("greedy", allowedMost)
 }
 
-// However many parts of conversations come, there is room for all other requests.
+// TestPartsLeaveRoomForOtherRequests checks that requests with parts of conversations leave room
+// for all other requests.
 func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
 	b := newBudgets()
 	var release []func()

@@ -42,7 +42,7 @@ func (h *histories) Fresh(_ context.Context, o schema.Object) (bool, error) {
 	return h.parts[o.Digest] == o.Size && o.Size > 0, nil
 }
 
-// Part is what was put under that name; its content is of no matter here.
+// Part returns a part of the stored size; its content does not matter here.
 func (h *histories) Part(_ context.Context, digest string, offset int64) ([]byte, int64, error) {
 	size, ok := h.parts[digest]
 	switch {
@@ -97,8 +97,8 @@ func (h *slowHistories) Part(ctx context.Context, digest string, offset int64) (
 	return h.histories.Part(ctx, digest, offset)
 }
 
-// TestLargeAnswersAreBounded: those that find no room wait for it as long as who asks
-// does, and other requests are served beside them.
+// TestLargeAnswersAreBounded checks that requests without room for their answers wait until their
+// clients give up, and that other requests are served beside them.
 func TestLargeAnswersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowHistories{histories: histories{room: 1, parts: map[string]int64{"part": 3}}, let: make(chan struct{})}
@@ -159,7 +159,7 @@ func TestPartsOfConversationsAreKept(t *testing.T) {
 			{`keep.a ` + data(3), `{"digest":"part-3","size":3,"known":true}`, "", ""},
 			{`keep.b {"digest":"part-3","size":3}`, `{"digest":"part-3","size":3,"known":true}`, "", ""},
 			{`keep.a ` + data(schema.MaxPart), "", schema.CodeUnavailable, "full"},
-			{`keep.a ` + data(schema.MaxPart), "", schema.CodeUnavailable, "full"}, // what is not stored takes nothing of the agent's share
+			{`keep.a ` + data(schema.MaxPart), "", schema.CodeUnavailable, "full"}, // a part that is not stored does not count towards the agent's share
 		} {
 			subject, body, _ := strings.Cut(c.request, " ")
 			got, failed := f.request(subject, body)

@@ -14,17 +14,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// RoundProducer is the producer of the warnings that a round's time is over. Each
-// has the revision of its round's start as its number, so that there is one per
-// round however many brokers notice. When it was acknowledged, that has to be
-// told to the rounds.
+// RoundProducer is the producer of the warnings that a round's time is over. Each has the revision
+// of its round's start as its number, so that a round has one warning however many brokers notice.
+// The aggregator reports its acknowledgement to the rounds.
 const RoundProducer = "round"
 
-// keepEvery is about how often it is looked whose time is over.
+// keepEvery is about how often the aggregator looks for rounds whose time is over.
 const keepEvery = time.Second
 
-// warned are the rounds whose agents were warned by this broker, for as long as
-// they have not heard of it: to warn again changes nothing, but costs a write.
+// warned holds the rounds whose agents this broker warned, until the agents received the warning.
+// To repeat a warning changes nothing, but costs a write.
 type warned struct {
 	mu    sync.Mutex
 	start map[string]uint64 // the rounds' starts, by agent; guarded by mu
@@ -58,7 +57,7 @@ func (w *warned) only(due []schema.Round) {
 	w.start = start
 }
 
-// keep warns agents whose time is over, also those that do nothing.
+// keep warns the agents whose time is over, also idle ones.
 func (a *Aggregator) keep() {
 	for kv.Rest(a.life.ctx, keepEvery*3/4+rand.N(keepEvery/2)) == nil {
 		act := a.config.active.Load()
@@ -80,9 +79,9 @@ func (a *Aggregator) keep() {
 	}
 }
 
-// warn puts the warning that a round's time is over into its agent's queue. It returns the
-// warning if the queue has no room for it: then it has to go out with the verdict about an event,
-// or once more with the same one.
+// warn puts the warning that a round's time is over into its agent's queue. If the queue has no
+// room, warn returns the warning. It then has to go out with the verdict about event, or again with
+// the same event.
 func (a *Aggregator) warn(ctx context.Context, act *active, r *schema.Round, event string) (direct *schema.Item) {
 	if a.opt.Memory.Queue == nil || a.memory.warned.has(r) {
 		return nil
@@ -120,7 +119,7 @@ func (a *Aggregator) softOver(r *schema.Round) {
 	a.opt.Logger.Info("the time of a round is over", "agent", r.Agent, "round", r.Number, "elapsed", r.Elapsed.Std(), "wrap_up", r.WrapUp)
 }
 
-// warns reports whether a plan hands over that a round's time is over.
+// warns reports whether a plan has a stage that delivers the warning of a round.
 func (act *active) warns(plan *dispatch.Plan) bool {
 	for _, hook := range plan.Deliver {
 		if act.Config.Hooks[hook].Handler == schema.RoundTimeoutPost && act.stages[hook].delivery != nil {
@@ -130,7 +129,7 @@ func (act *active) warns(plan *dispatch.Plan) bool {
 	return false
 }
 
-// warnsAgent reports whether some plan of the agent does, whatever the tool.
+// warnsAgent reports whether some plan of the agent has a stage that warns, for any tool.
 func (act *active) warnsAgent(agent string) bool {
 	for _, t := range schema.EventTypes() {
 		if t.TakesDelivery() && act.warns(act.Stages(agent, t)) {
@@ -140,7 +139,7 @@ func (act *active) warnsAgent(agent string) bool {
 	return false
 }
 
-// terminal are the tools that an agent's gate never refuses, as far as it says so.
+// terminal returns the tools that the agent's gate never refuses, if the gate names them.
 func (act *active) terminal(agent string) []string {
 	for _, hook := range act.Stages(agent, schema.PreToolUse).Gates {
 		if t, ok := act.stages[hook].gate.(Terminator); ok {

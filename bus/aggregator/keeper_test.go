@@ -11,7 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Nobody warns an agent that does nothing again and again, however many there are.
+// TestManyAgentsWhoseTimeIsOverAreWarnedOnceEach checks that an idle agent gets one warning, with
+// any number of agents.
 func TestManyAgentsWhoseTimeIsOverAreWarnedOnceEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const agents = 20_000
@@ -32,7 +33,7 @@ func (q quickQueue) Enqueue(ctx context.Context, it *schema.Item) (schema.Receip
 	return schema.Receipt{}, q.called(ctx, "enqueue %v", it.Scope)
 }
 
-// manyRounds are rounds of as many agents whose time is over, and that do nothing.
+// manyRounds simulates the rounds of many idle agents whose time is over.
 type manyRounds struct {
 	fakeRounds
 	agents int

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// A large event takes a processor for long, so one agent has only so many bytes of them under
-// way. Others wait, with signs of life, for half of their time, as all events do that come
-// faster than they can be judged. Then the failure policies of their hooks answer.
+// A large event uses a processor for long, so the bytes of large events that one agent has under
+// way are bounded. Others wait for half of their time, and their shims get heartbeats. The same
+// applies to all events that come faster than they can be judged. Then the failure policies of
+// their hooks answer.
 
 const (
 	// minLarge is from how many bytes on an event is a large one.
@@ -24,7 +25,7 @@ const (
 
 // largeEvents are the large events that wait or are under way.
 type largeEvents struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	of      map[string]*agentLarge
 	waiting int // bytes
 }
@@ -36,7 +37,7 @@ type agentLarge struct {
 	events   int                 // that wait or are under way
 }
 
-// A largeEvent is what is counted of one event; the zero largeEvent: nothing is.
+// A largeEvent is one event's share in the counts; the zero largeEvent has none.
 type largeEvent struct {
 	agent    string
 	of       *agentLarge
@@ -44,10 +45,10 @@ type largeEvent struct {
 	underWay int64 // its part of what its agent has under way
 }
 
-// shareOf is the part that an event of so many bytes takes of what its agent has under way.
+// shareOf returns how many bytes an event of a size takes of its agent's bound.
 func shareOf(size int) int64 { return int64(min(size, mostLarge)) }
 
-// agent returns the large events of an agent. The lock is held.
+// agent returns the large events of an agent. The caller holds the lock.
 func (l *largeEvents) agent(name string) *agentLarge {
 	if of := l.of[name]; of != nil {
 		return of
@@ -55,7 +56,7 @@ func (l *largeEvents) agent(name string) *agentLarge {
 	return &agentLarge{underWay: semaphore.NewWeighted(mostLarge)}
 }
 
-// count counts an event that was not counted yet. The lock is held.
+// count counts an event that was not counted yet. The caller holds the lock.
 func (l *largeEvents) count(e *largeEvent, agent string, of *agentLarge) {
 	if e.of == nil {
 		e.agent, e.of = agent, of
@@ -64,7 +65,7 @@ func (l *largeEvents) count(e *largeEvent, agent string, of *agentLarge) {
 	}
 }
 
-// begin has a large event be under way, and reports false if it has to wait for that.
+// begin puts a large event under way, or reports false if it has to wait.
 func (l *largeEvents) begin(e *largeEvent, agent string, size int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +78,7 @@ func (l *largeEvents) begin(e *largeEvent, agent string, size int) bool {
 	return true
 }
 
-// began counts an event as under way. The lock is held.
+// began counts an event as under way. The caller holds the lock.
 func (l *largeEvents) began(e *largeEvent, size int) {
 	e.underWay = shareOf(size)
 	l.waiting -= e.waiting
@@ -115,7 +116,7 @@ func (l *largeEvents) wait(ctx context.Context, e *largeEvent) bool {
 	return true
 }
 
-// leave ends what begin and queue began.
+// leave reverses begin and queue.
 func (l *largeEvents) leave(e *largeEvent) {
 	if e.of == nil {
 		return

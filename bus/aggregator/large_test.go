@@ -31,7 +31,7 @@ func startLarge(t *testing.T, change ...func(*schema.Hook)) *largeCalls {
 	return l
 }
 
-// large asks about one, whose shim waits for 10 s.
+// large sends a large event of an agent, whose shim waits for 10 s.
 func (l *largeCalls) large(agent string) *asking {
 	l.t.Helper()
 	return l.largeWith(agent, strings.Repeat("x", 900<<10))
@@ -46,8 +46,9 @@ func (l *largeCalls) largeWith(agent, text string) *asking {
 	return a
 }
 
-// One agent has only so many bytes of large events under way, whatever else bounds it. Others
-// wait for that. Its small ones, and the large ones of others, are judged at once.
+// TestLargeEventsOfOneAgentWaitForEachOther checks that one agent's large events under way are
+// bounded in bytes, and that further ones wait. The agent's small events, and the large events of
+// other agents, are judged at once.
 func TestLargeEventsOfOneAgentWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startLarge(t, failClosed)
@@ -82,8 +83,9 @@ func TestLargeEventsOfOneAgentWaitForEachOther(t *testing.T) {
 
 func first(v schema.Verdict, _ time.Duration) schema.Verdict { return v }
 
-// A large event that waited for half of its time is answered by the failure policies of its hooks,
-// and so is one at once that there is no room for to wait.
+// TestLargeEventsThatWaitForTooLongFollowTheirPolicies checks that the failure policies answer a
+// large event that waited for half of its time. They also answer at once a large event for which
+// the queue has no room.
 func TestLargeEventsThatWaitForTooLongFollowTheirPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   []func(*schema.Hook)

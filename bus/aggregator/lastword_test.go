@@ -56,7 +56,8 @@ func TestADenyWithALongReasonFitsASmallServer(t *testing.T) {
 	}
 }
 
-// What is handed over on such a server is what can be sent there.
+// TestWhatIsHandedOverFitsASmallServer checks that a delivery through a server with a small limit
+// fits that limit.
 func TestWhatIsHandedOverFitsASmallServer(t *testing.T) {
 	a := &Aggregator{opt: Options{Events: smallServer(t), Logger: slog.New(slog.DiscardHandler)}}
 	d := &delivery{agg: a, room: a.room(0)}
@@ -71,7 +72,7 @@ func TestWhatIsHandedOverFitsASmallServer(t *testing.T) {
 	}
 }
 
-// smallServer is a connection to a server that takes messages of 1 MiB.
+// smallServer returns a connection to a server that accepts messages up to 1 MiB.
 func smallServer(t *testing.T) *nats.Conn {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{DontListen: true, MaxPayload: 1 << 20, NoSigs: true, NoLog: true})

@@ -75,7 +75,8 @@ func TestExpiredItemsAreOnTheFeed(t *testing.T) {
 	})
 }
 
-// A feed that nobody reads must not hold the queue up.
+// TestMoreExpiredItemsThanTheFeedTakesAreOnlyCounted checks that a feed without a reader does not
+// delay the queue.
 func TestMoreExpiredItemsThanTheFeedTakesAreOnlyCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()

@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// tickEvery is how often silence is looked for: several times per beat.
+// tickEvery is the interval of checks for silent workers: several per beat.
 const tickEvery = schema.BeatEvery / 5
 
 // listen subscribes to everything but events: beats, disconnects, control.
@@ -31,7 +31,7 @@ func (a *Aggregator) listen() error {
 	return nil
 }
 
-// beat takes over what a worker says of itself. Its subject is its identity.
+// beat processes a worker's heartbeat. Its subject is the worker's identity.
 func (a *Aggregator) beat(m *nats.Msg) {
 	pool, worker, err := bus.ParseBeatSubject(m.Subject)
 	if err != nil {
@@ -54,10 +54,10 @@ func (a *Aggregator) beat(m *nats.Msg) {
 	a.workers.members.Beat(&b)
 }
 
-// Gone tells that a worker's connection closed: its calls in pools end now; none named:
-// those in all pools.
+// Gone reports that a worker's connection closed. The worker's calls in the pools end now; without
+// pools, those in all pools.
 func (a *Aggregator) Gone(worker string, pools ...string) {
-	// What it said last may still be on its way here.
+	// The last heartbeat of the worker may still be on its way.
 	if err := a.flush(a.life.ctx, a.opt.Work); err != nil {
 		a.opt.Logger.Debug("a worker's last heartbeat may be lost", "worker", worker, "error", err)
 	}
@@ -75,7 +75,7 @@ func (a *Aggregator) tick() {
 		case <-t.C:
 			a.control.still.tick(time.Now())
 			a.workers.members.Tick(tickEvery)
-			a.workers.caller.sort() // late answers, when nobody waits for any
+			a.workers.caller.sort() // late replies, for which no call waits
 			a.tellRests(false)
 		}
 	}

@@ -2,33 +2,33 @@ package aggregator
 
 import "time"
 
-// An agent may be over a limit thousands of times in a second, and a record of each would be
-// work that it can have done without end. So of each agent and limit one event has a record
-// in a second, and one more record says how many others there were.
+// An agent may be over a limit thousands of times a second. A record of each event would be
+// unbounded work. Each second, one event per agent and limit therefore has a record, and one more
+// record counts the others.
 
 const (
-	// recordEvery is how often an event over a limit has a record, of one agent.
+	// recordEvery is how often an event of one agent over a limit has a record.
 	recordEvery = time.Second
-	// maxRecorded bounds such events in that time, whoever they are of.
+	// maxRecorded bounds the records of such events of all agents in that time.
 	maxRecorded = maxLimited
 )
 
-// A rest are events of an agent over a limit that have no record; without a name they are of
-// several.
+// A rest counts the events of an agent over a limit that have no record. Without a name it counts
+// those of several agents.
 type rest struct {
 	overLimit
 
 	more int
 }
 
-// rests are what has no record of somebody's events.
+// rests counts the events of an agent that have no record.
 type rests struct {
-	recorded time.Time // when one had one
-	more     int       // how many had none since
+	recorded time.Time // when an event last had a record
+	more     int       // the events without a record since then
 }
 
-// first reports whether an event over a limit has a record, and counts it if not. The lock
-// is held.
+// first reports whether an event over a limit has a record, and counts the event if not. The caller
+// holds the lock.
 func (l *limits) first(r *rests, now time.Time) bool {
 	if now.Sub(l.second) >= recordEvery {
 		l.second, l.recorded = now, 0
@@ -43,7 +43,8 @@ func (l *limits) first(r *rests, now time.Time) bool {
 	return false
 }
 
-// forgotten keeps count of the events of somebody who is told of no more. The lock is held.
+// forgotten keeps the count of an agent that the aggregator stops tracking. The caller holds the
+// lock.
 func (l *limits) forgotten(limit string, r *rests, now time.Time) {
 	if r.more == 0 {
 		return
@@ -54,7 +55,7 @@ func (l *limits) forgotten(limit string, r *rests, now time.Time) {
 	l.others[limit].more += r.more
 }
 
-// rests are those that it is time to tell of, or all.
+// rests returns the counts that are due for a record, or all.
 func (l *limits) rests(now time.Time, all bool) (due []rest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +76,7 @@ func (l *limits) rests(now time.Time, all bool) (due []rest) {
 	return due
 }
 
-// tellRests tells how many events were over a limit and have no record.
+// tellRests publishes how many events over a limit have no record.
 func (a *Aggregator) tellRests(all bool) {
 	for _, r := range a.intake.limits.rests(time.Now(), all) {
 		a.report.Feed.Limited(r.name, r.limit, r.more)

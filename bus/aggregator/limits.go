@@ -17,15 +17,15 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// One agent that runs away must not take what the others need. So a broker may bound how
-// many events a second it judges for one agent, and how many of its calls are under way.
-// What is over that is answered like an event that there is no time for, which costs
-// little, but refused if any hook would have judged it: an agent gets past no hook by
-// asking for much. Requests about what is remembered are bounded likewise.
+// One runaway agent must not use the resources of the others. A broker may therefore bound how many
+// events per second it judges for one agent, and how many of its calls are under way. An event over
+// a limit is answered as if there were no time for it, which is cheap. But it is refused if any
+// hook would have judged it: an agent gets past no hook by sending many events. Control requests
+// are bounded too.
 //
-// Each broker counts what comes to it.
+// Each broker counts the requests that it receives itself.
 
-// What an agent is over, as it is counted and told.
+// The limits that an agent may exceed, as labels in metrics, records and the status.
 const (
 	limitRate     = "rate"     // its events a second
 	limitCalls    = "calls"    // its calls under way
@@ -42,35 +42,36 @@ func limitNames() []string {
 	return []string{limitRate, limitCalls, limitBytes, limitRequests, limitAnswers, limitHistory, limitUnjudged, limitMessages, limitReserve}
 }
 
-// Who is counted under a name, so that nobody uses up what is another's.
+// The kinds of clients and requests. Each kind is counted apart, so that none uses the share of
+// another.
 const (
 	kindEvents   byte = iota // an agent's events
-	kindOwn                  // its control requests
-	kindAbout                // those that others make about it
-	kindProducer             // those of a producer about no agent in particular
-	kindInbox                // those of whoever hears the answer on an inbox
+	kindOwn                  // the agent's control requests
+	kindAbout                // control requests of others about the agent
+	kindProducer             // requests of a producer about no particular agent
+	kindInbox                // requests of the client that reads an inbox
 )
 
 const (
-	// requestShare is how many control requests there may be for each event: the pieces
-	// of a long text or conversation are fetched and kept one by one.
+	// requestShare is how many control requests an agent may send for each event: long texts and
+	// conversations are transferred in parts.
 	requestShare = 10
-	// requestCalls is which part of the calls under way of one agent control requests may
-	// be: brokers have fewer of those under way.
+	// requestCalls is which part of an agent's calls under way its control requests may be: brokers
+	// have fewer of those under way.
 	requestCalls = 2
-	// requestBurst is how many seconds' worth of an agent's requests may come at once: a long
-	// text is fetched part by part.
+	// requestBurst is how many seconds' worth of an agent's requests may come at once: a long text
+	// is fetched in parts.
 	requestBurst = 10
-	// toldRate is how many refused requests a second are answered to one that makes them; the
-	// others are dropped.
+	// toldRate is how many refused requests per second of one client are answered. The others are
+	// dropped.
 	toldRate = 10
 	// limitTold is how long the status lists an agent that was over a limit.
 	limitTold = time.Minute
-	// maxLimited bounds the agents that are told of.
+	// maxLimited bounds the agents over a limit that the aggregator tracks.
 	maxLimited = 64
 )
 
-// limits keep agents to what they may take.
+// limits hold the agents to their limits.
 type limits struct {
 	of       ratelimit.Limits
 	events   *ratelimit.Table // nil: nothing is bounded
@@ -84,21 +85,21 @@ type limits struct {
 
 	large largeEvents
 
-	mu sync.Mutex // guards what follows
-	// over are those that were over a limit lately. It is touched only when something is
-	// refused.
+	mu sync.Mutex // guards the following fields
+	// over has the agents that were over a limit recently. It is used only when a request or event
+	// is refused.
 	over map[overLimit]*overTimes
-	// others are the events without a record of those that are told of no more, by limit.
+	// others counts the events without a record of agents that are no longer tracked, by limit.
 	others map[string]*rests
 	// recorded bounds how many events have a record in each recordEvery, which began then.
 	recorded int
 	second   time.Time
 }
 
-// overLimit is who is over what.
+// overLimit names an agent and the limit that it is over.
 type overLimit struct{ name, limit string }
 
-// overTimes is how often, and when.
+// overTimes is how often an agent was over a limit, and when.
 type overTimes struct {
 	rests
 
@@ -125,18 +126,18 @@ func newLimits(of ratelimit.Limits, count *prometheus.CounterVec, log *observe.L
 	}
 }
 
-// A charge is what an event takes of the limits of its agent.
+// A charge is an event's share of the limits of its agent.
 type charge struct {
 	key uint64 // of the agent, while the event counts as one of its calls
-	// large is what is counted of the event if it is a large one.
+	// large is the event's share if it is a large event.
 	large largeEvent
 	over  string // the limit that it is over; empty: none
 	wait  time.Duration
 	paid  bool
 }
 
-// refuses reports whether the event is over a limit that somebody configured: then it is refused,
-// and else answered by the failure policies of its hooks.
+// refuses reports whether the event is over a limit that an operator configured. The broker then
+// refuses it. Otherwise the failure policies of its hooks answer it.
 func (t *charge) refuses() bool { return t.over != "" && t.over != limitBytes }
 
 // enter counts an event of an agent once, and reports whether it is within its limits. Until
@@ -161,7 +162,7 @@ func (l *limits) enter(t *charge, agent string, now time.Time) bool {
 	return t.over == ""
 }
 
-// leave ends what enter and the waiting of a large event began.
+// leave reverses enter and the wait of a large event.
 func (l *limits) leave(t *charge) {
 	l.large.leave(&t.large)
 	if t.key != 0 {
@@ -170,8 +171,7 @@ func (l *limits) leave(t *charge) {
 	}
 }
 
-// refusal is what is said of each hook that was not asked because its event's agent is
-// over a limit.
+// refusal returns the sentence for each hook that was not asked because the agent is over a limit.
 func (l *limits) refusal(agent string, t charge) string {
 	if t.over == limitBytes {
 		return fmt.Sprintf("the agent %.80q has %d MiB of large events under way at one broker, and %d MiB wait, or this one has waited for half of its time; "+
@@ -185,7 +185,7 @@ func (l *limits) refusal(agent string, t charge) string {
 		"or ask an operator to raise --agent-rate of the brokers", agent, l.of.Rate, roundUp(t.wait))
 }
 
-// roundUp is a wait as it is said: nobody asks again a little too early.
+// roundUp rounds a wait up for a message, so that clients do not retry a little too early.
 func roundUp(d time.Duration) time.Duration {
 	unit := time.Millisecond
 	if d > 10*time.Second {
@@ -194,8 +194,8 @@ func roundUp(d time.Duration) time.Duration {
 	return (d + unit - 1).Truncate(unit)
 }
 
-// errDropped says that a request is over a limit and not even answered, since many were
-// refused just now.
+// errDropped means that a request over a limit gets no answer, because many were refused just
+// before.
 var errDropped = errors.New("the request was dropped")
 
 // request counts a control request by a name, and refuses one that is over its limits.
@@ -235,7 +235,7 @@ func (l *limits) request(kind byte, name string) (done func(), err error) {
 		math.Min(ratelimit.MaxRate, l.of.Rate*requestShare), whose, label, roundUp(wait), requestShare)}
 }
 
-// holder is the name of the credentials whose inbox counts requests; empty: it is unknown, or
+// holder returns the name of the credentials whose inbox counts requests; empty: it is unknown, or
 // something else counts them.
 func (l *limits) holder(kind byte, name string) string {
 	key := bus.InboxKey(name)
@@ -255,9 +255,9 @@ func (l *limits) answers(kind byte, name string, now time.Time) bool {
 	return v == ratelimit.Pass
 }
 
-// requestOf is request for a verb on the subject of an agent. What is about no agent in
-// particular is the operators' and is not bounded, but what they put into the queue; what
-// anybody may ask is counted by who is answered.
+// requestOf is request for a verb on the subject of an agent. A request about no particular agent
+// comes from an operator and has no limit here. A request that every agent's side may send counts
+// for the inbox of its reply.
 func (l *limits) requestOf(v *verb, agent, reply string) (done func(), err error) {
 	switch {
 	case v.anybody:
@@ -270,8 +270,8 @@ func (l *limits) requestOf(v *verb, agent, reply string) (done func(), err error
 	return l.request(kindOwn, agent)
 }
 
-// refused counts what was refused because somebody is over a limit, and logs that at most
-// once in a while for each of them, and for so many. It reports whether an event has a record.
+// refused counts an event or request that is refused because its sender is over a limit, and logs
+// it at most once in a while. It reports whether an event has a record.
 func (l *limits) refused(name, limit string) (recorded bool) {
 	l.count.WithLabelValues(limit).Inc()
 	now := time.Now()
@@ -279,7 +279,7 @@ func (l *limits) refused(name, limit string) (recorded bool) {
 	o := l.times(overLimit{name, limit}, now)
 	o.refused++
 	o.last = now
-	if limit == limitRate || limit == limitCalls || limit == limitBytes { // which are about events: those have records
+	if limit == limitRate || limit == limitCalls || limit == limitBytes { // these limits are about events, which have records
 		recorded = l.first(&o.rests, now)
 	}
 	n := o.refused
@@ -288,15 +288,16 @@ func (l *limits) refused(name, limit string) (recorded bool) {
 	return recorded
 }
 
-// Flooded counts that the server cut off an agent that sent more than it takes of one.
+// Flooded counts that the server disconnected an agent that sent more than the server accepts from
+// one client.
 func (a *Aggregator) Flooded(agent string) { a.intake.limits.refused(agent, limitMessages) }
 
-// times is how often somebody was over a limit. Where there is no room, whoever was not
-// for the longest is forgotten. The lock is held.
+// times returns how often a client was over a limit. If the table is full, times removes the entry
+// that is idle for the longest. The caller holds the lock.
 func (l *limits) times(who overLimit, now time.Time) *overTimes {
 	if o := l.over[who]; o != nil {
 		if now.Sub(o.last) > limitTold {
-			o.since, o.refused = now, 0 // it had come to an end
+			o.since, o.refused = now, 0 // the earlier excess has ended
 		}
 		return o
 	}
@@ -315,7 +316,7 @@ func (l *limits) times(who overLimit, now time.Time) *overTimes {
 	return o
 }
 
-// list are those that were over a limit in the last minute, first who was most often.
+// list returns the agents over a limit in the last minute, the most frequent first.
 func (l *limits) list() (all []schema.LimitedStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

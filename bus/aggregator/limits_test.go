@@ -19,14 +19,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// of is a question of another agent, which waits for so long.
+// of returns a question of another agent, with the time that its shim waits.
 func of(agent string, left time.Duration) *nats.Msg {
 	r := schema.Routing{Event: schema.PreToolUse, Agent: agent, Session: "s", ID: eventID, Tool: "Bash"}
 	return bus.EventMsg("hook.v1.event."+agent+".PreToolUse", r, 1, left, nil, []byte(`{"hook_type":"PreToolUse","tool_name":"Bash","tool_input":{}}`))
 }
 
-// came is what came of the questions of some agents: each was judged, or refused because
-// of a limit.
+// came counts the answers to some agents' questions: judged, or refused because of a limit.
 type came struct{ judged, limited int }
 
 // outcomes looks at the answers to all, which name the flag that raises the limit.
@@ -46,8 +45,8 @@ func outcomes(t *testing.T, all []*asking, flag string) (c came) {
 	return c
 }
 
-// One agent asks fifty times as often as it may, beside twenty that are quiet, in a fabric
-// that could judge a third of that. Those hear nothing of it.
+// TestAnAgentThatRunsAwayLeavesTheOthersTheirs has one agent send fifty times its rate, and twenty
+// quiet agents, in a fabric that can judge a third of that. The quiet agents notice no difference.
 func TestAnAgentThatRunsAwayLeavesTheOthersTheirs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, burst, long = 2, 4, 8
@@ -83,8 +82,8 @@ func TestAnAgentThatRunsAwayLeavesTheOthersTheirs(t *testing.T) {
 	})
 }
 
-// One agent has more calls under way than it may, and each takes for ever. The others are
-// judged, and so is it, as soon as one of its own has ended.
+// TestAnAgentHasOnlySoManyCallsUnderWay checks an agent whose calls never end. Its further calls
+// are refused until one ends, and the calls of other agents are judged.
 func TestAnAgentHasOnlySoManyCallsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -124,7 +123,7 @@ func TestAnAgentHasOnlySoManyCallsUnderWay(t *testing.T) {
 	})
 }
 
-// once is a limit that one event is within.
+// once returns options with a limit of one event.
 func once() aggregator.Options {
 	return aggregator.Options{PerAgent: ratelimit.Limits{Rate: 0.5, Burst: 1}}
 }
@@ -143,8 +142,8 @@ func TestAnAnswerOverALimitSaysWhenToAskAgain(t *testing.T) {
 	})
 }
 
-// What is over a limit is not judged, and so nothing more is let through than without
-// any worker: what would be refused then is refused, whoever refuses it.
+// TestNothingIsLetThroughBecauseOfALimit checks that a limit refuses every call that would be
+// refused without any worker. The broker does not judge a call over a limit.
 func TestNothingIsLetThroughBecauseOfALimit(t *testing.T) {
 	forged := event(schema.PreToolUse)
 	forged.Data = []byte(`{"hook_type":"PreToolUse","tool_name":"Read","tool_input":{}}`)
@@ -181,7 +180,8 @@ func TestNothingIsLetThroughBecauseOfALimit(t *testing.T) {
 	})
 }
 
-// Who asks a second time is counted, too: else whoever says so would not be bounded.
+// TestSecondQuestionsCount checks that repeated questions count too. Otherwise a client could mark
+// every question as a repetition and have no limit.
 func TestSecondQuestionsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startWith(t, once(), library{"x": says(schema.Allowed())}, hook("x", failClosed, idempotent))
@@ -211,7 +211,8 @@ func TestTheFeedTellsWhoIsOverALimit(t *testing.T) {
 	})
 }
 
-// However often agents are over a limit, and however many: the log has a few lines.
+// TestTheLogOfLimitsIsShort checks that the log has a few lines, however many agents are over a
+// limit and however often.
 func TestTheLogOfLimitsIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -242,7 +243,7 @@ func TestTheLogOfLimitsIsShort(t *testing.T) {
 	})
 }
 
-// recorded are the records that the feed has so far.
+// recorded returns the records on the feed so far.
 func recorded(t *testing.T, feed <-chan *nats.Msg) (events []schema.Record, more map[string]int) {
 	t.Helper()
 	synctest.Wait()
@@ -265,7 +266,8 @@ func recorded(t *testing.T, feed <-chan *nats.Msg) (events []schema.Record, more
 	}
 }
 
-// Whoever is over a limit thousands of times has a few records, and all are counted.
+// TestEventsOverALimitHaveFewRecords checks that an agent over a limit thousands of times has few
+// records, and that all events are counted.
 func TestEventsOverALimitHaveFewRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startWith(t, once(), library{"x": says(schema.Allowed())}, hook("x", failClosed))
@@ -298,7 +300,7 @@ func TestEventsOverALimitHaveFewRecords(t *testing.T) {
 		if over < long || over > long+1 || over+more["a"] != limited || len(events)-over+limited != asked*long || len(more) != 1 {
 			t.Errorf("%d records of events over it and %v more; %d were over it", over, more, limited)
 		}
-		// Many at once do not have more than so many, and are counted, too.
+		// The records of many agents at once are bounded, and all events are counted.
 		for i := range 300 {
 			for range 3 {
 				f.ask(of(fmt.Sprint("made-up-", i), time.Minute))
@@ -321,7 +323,8 @@ func TestEventsOverALimitHaveFewRecords(t *testing.T) {
 	})
 }
 
-// What cannot be judged as it is counts, and is refused unread once there is too much.
+// TestMalformedEventsCount checks that malformed events count, and are refused unread once the
+// agent is over its limit.
 func TestMalformedEventsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -368,7 +371,8 @@ func TestMalformedEventsCount(t *testing.T) {
 	})
 }
 
-// A call that the limit refused did not pass, whatever its hooks' policies are.
+// TestNothingFailsOpenThatALimitRefuses checks that a call refused by a limit does not count as
+// failed open, with any failure policy.
 func TestNothingFailsOpenThatALimitRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startWith(t, once(), library{"x": says(schema.Allowed()), "y": says(schema.Result{})}, hook("x"), hook("y", at(schema.PostToolUse)))

@@ -16,8 +16,7 @@ func set(key string, values ...string) func(*nats.Msg) {
 
 func body(s string) func(*nats.Msg) { return func(m *nats.Msg) { m.Data = []byte(s) } }
 
-// malformed are events that cannot be judged as they are, and words of what
-// they are told.
+// malformed are events that cannot be judged as they are, with words of the answer to each.
 var malformed = map[string]struct {
 	spoil func(*nats.Msg)
 	says  string

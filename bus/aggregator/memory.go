@@ -12,9 +12,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Memory is what the fabric remembers of agents. A part that is nil is not
-// there: nothing is handed over or refused because of it, and the control verbs
-// that need it answer that they are not available.
+// Memory has the stores of the agents' state. If one is nil, the aggregator delivers and refuses
+// nothing because of it, and the control verbs that need it answer that they are unavailable.
 type Memory struct {
 	Queue     Queue
 	Rounds    Rounds
@@ -24,7 +23,7 @@ type Memory struct {
 	Unjudged  Unjudged
 }
 
-// Queue is what is used of a [queue.Queue].
+// Queue is the part of [queue.Queue] that the aggregator uses.
 type Queue interface {
 	Reader
 	Writer
@@ -55,7 +54,7 @@ type Writer interface {
 	Current(ctx context.Context) error
 }
 
-// Rounds is what is used of a [rounds.Rounds].
+// Rounds is the part of [rounds.Rounds] that the aggregator uses.
 type Rounds interface {
 	Ready() error
 	Get(agent string) (schema.Round, bool)
@@ -72,12 +71,12 @@ type Rounds interface {
 	Blocked() int
 }
 
-// Unjudged is what is used of an [unjudged.Calls].
+// Unjudged is the part of [unjudged.Calls] that the aggregator uses.
 type Unjudged interface {
 	Add(ctx context.Context, calls []schema.Unjudged, first func(*schema.Unjudged)) (known int, err error)
 }
 
-// Sessions is what is used of a [sessions.Sessions].
+// Sessions is the part of [sessions.Sessions] that the aggregator uses.
 type Sessions interface {
 	Name(ctx context.Context, session, agent, label string) (sessions.Named, error)
 	Room(ctx context.Context, percent int) error
@@ -88,32 +87,32 @@ type Sessions interface {
 	Lately(ctx context.Context, host string) (all []schema.AgentStatus, crowded bool, err error)
 }
 
-// Objects is what is used of an [objects.Objects].
+// Objects is the part of [objects.Objects] that the aggregator uses.
 type Objects interface {
 	PutWithin(ctx context.Context, r io.Reader, percent int) (schema.Object, error)
 	Has(ctx context.Context, o schema.Object) error
 	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
 }
 
-// Histories is what is used of the [objects.Histories] by who answers agents and workers.
+// Histories is the part of [objects.Histories] that the aggregator uses.
 type Histories interface {
 	Put(ctx context.Context, r io.Reader) (schema.Object, error)
 	Fresh(ctx context.Context, o schema.Object) (bool, error)
 	Part(ctx context.Context, digest string, offset int64) (data []byte, size int64, err error)
 }
 
-// stateBudget is how long a call waits at most for what is remembered: agents go
-// on without injections while it cannot be reached.
+// stateBudget bounds how long a call waits for the stores. While they cannot be reached, agents
+// continue without injections.
 const stateBudget = 100 * time.Millisecond
 
-// budgeted is the context of what a call asks of the memory. It ends in time
-// for the verdict to be sent before the call's deadline.
+// budgeted returns a context for a call's use of the stores. It ends early enough for the verdict
+// to be sent before the call's deadline.
 func (a *Aggregator) budgeted(deadline time.Time) (context.Context, context.CancelFunc) {
 	left := time.Until(deadline)
 	return context.WithTimeout(a.life.ctx, min(stateBudget, left-schema.Margin(left)))
 }
 
-// round is the agent's round; nil: it has none.
+// round returns the agent's round; nil: it has none.
 func (a *Aggregator) round(agent string) *schema.Round {
 	if a.opt.Memory.Rounds == nil {
 		return nil
@@ -126,11 +125,11 @@ func (a *Aggregator) round(agent string) *schema.Round {
 	return &known
 }
 
-// maxSources bounds the sources that a status tells apart: of free words there may
-// be as many as items.
+// maxSources bounds the sources that a status lists: clients choose their names, so there may be as
+// many as items.
 const maxSources = 100
 
-// remembered adds to a status what is remembered of agents.
+// remembered adds the stored state of agents to a status.
 func (a *Aggregator) remembered(s *schema.FabricStatus) {
 	if a.opt.Memory.Queue != nil {
 		st := a.opt.Memory.Queue.Stats()

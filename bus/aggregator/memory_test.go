@@ -21,8 +21,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// memory stands for all parts of the fabric's memory, in as few lines as will do:
-// one agent "a" and what waits for it. What it is asked for, it notes.
+// memory replaces all stores, as simply as possible: one agent "a" and the items that wait for it.
+// It records its calls.
 type memory struct {
 	mu     sync.Mutex
 	items  []*schema.Item
@@ -31,17 +31,17 @@ type memory struct {
 	peers  schema.Peers
 	before map[string]schema.Peers // by event
 	round  *schema.Round
-	leads  *schema.Round     // what the leader has, if that is another one
+	leads  *schema.Round     // the leader's round, if it differs
 	texts  map[string]string // of objects, by digest
 	counts map[string]int    // of answers, by agent
 	calls  []string
 	// gone: nothing can be reached; slow: it answers only when it is given up.
 	gone, slow bool
-	// stale: what is known of rounds here is old.
+	// stale means that the rounds known here are old.
 	stale bool
-	// spent: no agent may answer any more. full: the queue takes nothing.
+	// spent means that no agent may answer any more, and full that the queue accepts nothing.
 	spent, full bool
-	// warning is the last event that brought the warning of the round, without the queue.
+	// warning is the last event that brought the warning of the round without the queue.
 	warning   string
 	warningAt time.Time
 }
@@ -50,7 +50,7 @@ func newMemory() *memory {
 	return &memory{leases: map[string][]*schema.Item{}, before: map[string]schema.Peers{}, texts: map[string]string{}, counts: map[string]int{}}
 }
 
-// all is the memory as the aggregator sees it.
+// all returns the memory in the form that the aggregator uses.
 func (m *memory) all() aggregator.Memory {
 	return aggregator.Memory{Queue: m, Rounds: fakeRounds{m}, Sessions: fakeSessions{m}, Objects: m}
 }
@@ -71,7 +71,7 @@ func (m *memory) called(ctx context.Context, what string, args ...any) error {
 	return nil
 }
 
-// said are the calls so far of which the text begins so.
+// said returns the calls so far that begin with a prefix.
 func (m *memory) said(prefix string) (some []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +122,7 @@ func (m *memory) Claim(ctx context.Context, c *queue.Claim) (queue.Claimed, erro
 		return queue.Claimed{Items: again, Peers: m.before[c.ID], Again: true}, nil
 	}
 	before := m.peers
-	for range 2 { // as if somebody had been faster
+	for range 2 { // as if another broker had been faster the first time
 		m.peers = before
 		m.peers.Seen = maps.Clone(before.Seen)
 		taken := c.Choose(&m.peers, slices.Clone(m.items))
@@ -265,7 +265,7 @@ func (m fakeRounds) Get(agent string) (schema.Round, bool) {
 	return *m.round, true
 }
 
-// Latest is what the leader has: another round than the mirror's, if there is one.
+// Latest returns the leader's round, which may differ from the mirror's.
 func (m fakeRounds) Latest(ctx context.Context, agent string) (schema.Round, bool, error) {
 	if err := m.called(ctx, "latest %s", agent); err != nil {
 		return schema.Round{}, false, rounds.ErrUnavailable
@@ -409,10 +409,10 @@ func (m fakeSessions) Lately(_ context.Context, host string) ([]schema.AgentStat
 	return all, true, nil
 }
 
-// stages are the built-in ones.
+// stages makes the built-in stages.
 func stages(h *schema.Hook) (aggregator.Stage, error) { return builtin.Stage(h) }
 
-// stage is a hook that is one.
+// stage returns a hook that is a stage.
 func stage(handler string, t schema.EventType, change ...func(*schema.Hook)) schema.Hook {
 	return hook(handler, append([]func(*schema.Hook){at(t)}, change...)...)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Who asks from an inbox with another prefix waits in vain: operators are told why, once
-// in a while, and all such events are counted.
+// TestWhoCanNotBeAnsweredIsLogged checks that an event whose reply inbox has another prefix gets no
+// answer. The log names the reason, once in a while, and a metric counts all such events.
 func TestWhoCanNotBeAnsweredIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -33,8 +33,8 @@ func TestWhoCanNotBeAnsweredIsLogged(t *testing.T) {
 	})
 }
 
-// A worker knows where its batch's answer goes. It cannot have a broker say something
-// there, in the place of another worker.
+// TestABrokerSaysNothingWhereWorkersAnswer checks that a worker, which knows the reply subject of
+// its batch, cannot have a broker publish there in the name of another worker.
 func TestABrokerSaysNothingWhereWorkersAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, library{}, hook("x", remote))

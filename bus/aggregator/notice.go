@@ -5,7 +5,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// notice stores that the agent of an event is there.
+// notice records that the agent of an event is active.
 type notice struct{ a *Aggregator }
 
 func (s notice) pass(e *arrival) bool {
@@ -13,8 +13,8 @@ func (s notice) pass(e *arrival) bool {
 	return true
 }
 
-// seen stores that the agent of an event is there, and what it says of itself when its session
-// starts or ends.
+// seen records that the agent of an event is active, and its description when its session starts or
+// ends.
 func (a *Aggregator) seen(r *schema.Routing, body []byte) {
 	if a.opt.Memory.Queue != nil {
 		a.opt.Memory.Queue.Seen(r.Agent, r.Session, r.Tool)

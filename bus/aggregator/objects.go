@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// maxInline is how long a text may be that waits in the queue itself, whatever
-// characters it is of; a longer one lies in the object store.
+// maxInline bounds the bytes of a text that waits in the queue itself, with any characters. The
+// object store has longer texts.
 const maxInline = queue.MaxContent / 2
 
 // outsource moves the text of an item that is too long for the queue into the
@@ -43,7 +43,7 @@ func (a *Aggregator) outsource(ctx context.Context, it *schema.Item) error {
 	return nil
 }
 
-// structured is the structured form of a result.
+// structured returns the structured form of a result.
 func structured(it *schema.Item) any {
 	if it.Subagent != nil {
 		return it.Subagent
@@ -51,8 +51,8 @@ func structured(it *schema.Item) any {
 	return it.Background
 }
 
-// inline are the items with their texts, as far as they fit into a verdict. Those
-// of the others stay where they are: the agent's side fetches them.
+// inline returns the items with their texts, as far as those fit into a verdict. Other texts stay
+// in the store, and the agent's side fetches them.
 func (d *delivery) inline(ctx context.Context, items []*schema.Item) []*schema.Item {
 	store := d.agg.opt.Memory.Objects
 	room := int64(d.room.content)
@@ -98,7 +98,8 @@ func whole(ctx context.Context, store Objects, o schema.Object) (string, error) 
 	return text.String(), nil
 }
 
-// leaves reports whether something of what a stage made leaves an object to be fetched.
+// leaves reports whether a rendering still has an injection with the object o, which the agent
+// fetches.
 func leaves(h *schema.Handout, o *schema.Object) bool {
 	for i := range h.Injections {
 		if in := &h.Injections[i]; in.Object != nil && in.Object.Digest == o.Digest {

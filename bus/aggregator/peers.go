@@ -16,14 +16,14 @@ import (
 // faceName is the aggregators' name among the services of the bus.
 const faceName = "hookfabric-aggregator"
 
-// requestsName is that of what serves the requests of agents and workers.
+// requestsName is the name of the service for requests of agents and workers.
 const requestsName = "hookfabric-aggregator-requests"
 
-// peerTime is how long other brokers may take to say that they are there.
+// peerTime is how long other brokers may take to answer.
 const peerTime = 300 * time.Millisecond
 
-// Others are the ids of the other brokers of the fabric that are there and
-// answer, whatever their leases say.
+// Others returns the ids of the other brokers of the fabric that answer, regardless of their
+// leases.
 func (a *Aggregator) Others(ctx context.Context) ([]string, error) {
 	var others []string
 	err := a.peers(ctx, micro.PingVerb, func(m *nats.Msg) {
@@ -36,8 +36,8 @@ func (a *Aggregator) Others(ctx context.Context) ([]string, error) {
 	return slices.Compact(others), err
 }
 
-// peers asks all aggregators of the bus, this one included, and hands on what
-// they answer in time.
+// peers sends a request to all aggregators on the bus, including this one, and calls use for each
+// answer that comes in time.
 func (a *Aggregator) peers(ctx context.Context, verb micro.Verb, use func(*nats.Msg)) error {
 	ctx, cancel := context.WithTimeout(ctx, peerTime)
 	defer cancel()
@@ -57,7 +57,7 @@ func (a *Aggregator) peers(ctx context.Context, verb micro.Verb, use func(*nats.
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			return nil // the time is over, and who has not answered is not there
+			return nil // the time is over, and a broker that has not answered counts as absent
 		}
 		use(m)
 	}
@@ -90,11 +90,10 @@ func (a *Aggregator) lately(ctx context.Context, host string, st *schema.FabricS
 	return err
 }
 
-// leasesTime is how long the leases of the brokers may take to be read: without
-// them a status says all the rest.
+// leasesTime bounds the read of the brokers' leases. Without them a status has everything else.
 const leasesTime = 500 * time.Millisecond
 
-// brokers are those that hold a lease.
+// brokers returns the brokers that hold a lease.
 func (a *Aggregator) brokers(ctx context.Context) (all []schema.BrokerStatus) {
 	if a.opt.Configs == nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// steps are what an event passes, in order. A step either ends the way of the event, with or
-// without an answer, or hands it on.
+// steps returns the steps that an event passes, in order. A step either ends the event's way, with
+// or without an answer, or hands it on.
 func (a *Aggregator) steps() pipeline {
 	return pipeline{
 		checkReply{&a.report},
@@ -46,7 +46,7 @@ type step interface {
 // A pipeline is the steps of an event in their order.
 type pipeline []step
 
-// run has an event pass the steps.
+// run passes an event through the steps.
 func (p pipeline) run(e *arrival) {
 	for _, s := range p {
 		if !s.pass(e) {
@@ -64,14 +64,14 @@ func (p pipeline) String() string {
 	return strings.Join(names, "\n")
 }
 
-// handle has an event that a receiver took pass the steps.
+// handle passes an event of a receiver through the steps.
 func (a *Aggregator) handle(e *arrival) {
 	defer a.intake.limits.leave(&e.charge)
 	defer func() { e.span.Done() }()
 	a.intake.pipeline.run(e)
 }
 
-// An arrival is an event message, and what the steps found out about it.
+// An arrival is an event message with the results of the steps.
 type arrival struct {
 	waiter
 	judgement
@@ -81,7 +81,7 @@ type arrival struct {
 	from *receiver
 	req  bus.EventRequest
 	err  error // why the event cannot be judged as it is
-	// charge is what the event takes of the limits of its agent.
+	// charge is the event's share of the limits of its agent.
 	charge charge
 	span   *trace.Span // nil: the event is not traced
 }
@@ -95,7 +95,7 @@ type waiter struct {
 	parsed bool
 }
 
-// A judgement is by what an event is judged, and how.
+// A judgement is the state that an event is judged by, and the verdict.
 type judgement struct {
 	act     *active
 	frozen  *frozen

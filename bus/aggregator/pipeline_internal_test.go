@@ -8,8 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The order carries promises: an agent is charged for malformed events, a frozen agent is denied
-// whatever its hooks are, and no verdict is sent after the lease lapsed.
+// TestAnEventPassesTheStepsInThisOrder checks the order of the steps, which carries promises. An
+// agent is charged for malformed events. A frozen agent is denied regardless of its hooks. No
+// verdict is sent after the lease has lapsed.
 func TestAnEventPassesTheStepsInThisOrder(t *testing.T) {
 	want := []string{
 		"checkReply", "decode", "dropStale", "checkLease", "chargeAgent", "awaitLarge", "startSpan", "verify",
@@ -20,7 +21,8 @@ func TestAnEventPassesTheStepsInThisOrder(t *testing.T) {
 	}
 }
 
-// A reader finds a step in the file of its name, and the files in the order of doc.go.
+// TestEachStepHasAFileAndTheDocumentationNamesThemInOrder checks that each step is in the file of
+// its name, and that doc.go lists the files in the order of the steps.
 func TestEachStepHasAFileAndTheDocumentationNamesThemInOrder(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -40,7 +42,7 @@ func TestEachStepHasAFileAndTheDocumentationNamesThemInOrder(t *testing.T) {
 	}
 }
 
-// ends is a step that hands so many events on.
+// ends is a step that hands a number of events on, and then no more.
 type ends struct{ left, seen *int }
 
 func (s ends) pass(*arrival) bool {

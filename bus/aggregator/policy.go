@@ -9,17 +9,17 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// policies are what shims ask for to know what to do while nobody answers them.
-// They are made once per version, by whoever asks first.
+// policies holds what shims follow while no broker answers them. The first request for a version
+// makes it.
 type policies struct {
-	mu     sync.Mutex // guards what follows, and is held while one is made
+	mu     sync.Mutex // guards the following fields, and is held while an answer is made
 	of     *active
 	frozen *frozen
 	signer *guard.Signer
 	made   schema.PolicyAnswer
 }
 
-// policy answers what fail-closed hooks guard, signed.
+// policy returns the signed policy: the calls that fail-closed hooks guard.
 func (a *Aggregator) policy(ctx context.Context, agent string, req *schema.PolicyRequest) (*schema.PolicyAnswer, error) {
 	switch {
 	case agent != "":
@@ -28,7 +28,7 @@ func (a *Aggregator) policy(ctx context.Context, agent string, req *schema.Polic
 		return nil, badRequest("nonce has %d bytes; use at most %d", len(req.Nonce), schema.MaxNonce)
 	}
 	if a.opt.Lease != nil {
-		// What was active when this broker lost touch may not be any more.
+		// The configuration may have changed since this broker lost its connection.
 		if err := a.opt.Lease.Wait(ctx); err != nil {
 			return nil, unavailable("this broker is cut off from the fabric; try again")
 		}
@@ -44,7 +44,7 @@ func (a *Aggregator) policy(ctx context.Context, agent string, req *schema.Polic
 	return &answer, err
 }
 
-// get is the policy of a version with what is frozen, and who signs it.
+// get returns the policy of a version with the freezes, and its signer.
 func (p *policies) get(ctx context.Context, a *Aggregator, act *active, f *frozen) (schema.PolicyAnswer, *guard.Signer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

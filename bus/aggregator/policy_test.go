@@ -21,7 +21,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// keyed is a fabric whose brokers have a key.
+// keyed starts a fabric whose brokers have a key.
 func keyed(t *testing.T, opt aggregator.Options, hooks ...schema.Hook) *fabric {
 	t.Helper()
 	configs, err := state.OpenConfigs(t.Context(), bustest.JetStream(t, bustest.Start(t)), state.ConfigOptions{})

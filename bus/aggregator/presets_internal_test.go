@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// usual is the configuration of a file that says nothing of presets.
+// usual returns the configuration of a file without presets of its own.
 func usual(t *testing.T, text string) *schema.Config {
 	t.Helper()
 	doc, err := hooksyaml.Read("hooks.yaml", []byte(text), hooksyaml.Options{})
@@ -20,7 +20,7 @@ func usual(t *testing.T, text string) *schema.Config {
 	return &doc.Config
 }
 
-// asked is a hook of the builtin human_input, as somebody registers it.
+// asked returns a configuration with a hook of the builtin human_input, as an agent registers it.
 func asked(agent string) *schema.Config {
 	return &schema.Config{Hooks: []schema.Hook{{
 		Name: schema.HumanInput, Event: schema.PostToolUse, Agent: agent, Type: schema.Builtin, Handler: schema.HumanInput,
@@ -28,7 +28,7 @@ func asked(agent string) *schema.Config {
 	}}}
 }
 
-// inPlace are the hooks of human_input in a configuration, in words.
+// inPlace describes the hooks of human_input in a configuration.
 func inPlace(cfg *schema.Config) string {
 	only := *cfg
 	only.Hooks = nil

@@ -11,16 +11,16 @@ import (
 // An answer has to fit into a message, and people have to read it, while each
 // node of a fleet may lack each program of a file.
 const (
-	// maxOfNode bounds how many problems of one node are told, maxProblems how
-	// many are told before no further node is.
+	// maxOfNode bounds the problems that an answer lists of one node. After maxProblems, the answer
+	// lists no further node.
 	maxOfNode   = 20
 	maxProblems = 400
-	// maxProblem is how long one may be.
+	// maxProblem bounds the bytes of one problem.
 	maxProblem = 1 << 10
 )
 
-// told is what an answer says of all problems, of which those of a node stand
-// together: some of each node, and how many more there are.
+// told returns the problems that an answer lists: some of each node, and how many more there are.
+// The problems of a node must be adjacent.
 func told(all []schema.Problem) []schema.Problem {
 	var some []schema.Problem
 	for len(all) > 0 {

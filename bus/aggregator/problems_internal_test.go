@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// lacking are the problems of nodes that cannot load as many hooks each.
+// lacking returns the problems of a number of nodes, each of which cannot load a number of hooks.
 func lacking(nodes, hooks int) (all []schema.Problem) {
 	for n := range nodes {
 		for h := range hooks {

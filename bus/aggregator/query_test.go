@@ -20,9 +20,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The broker that judges a call of a query's dies in the midst of it: a second one judges
-// it, the query has its answer, and what was handed over and what came later the model
-// reads once, in order. A deny of the second is a deny.
+// TestAQueryOutlivesTheBrokerThatJudgesIt has the broker that judges a call of a query die. A
+// second broker judges the call, and the query has its answer. The model reads all items once, in
+// order. A deny of the second broker is a deny.
 func TestAQueryOutlivesTheBrokerThatJudgesIt(t *testing.T) {
 	for _, decision := range []schema.Decision{schema.Continue, schema.Deny} {
 		t.Run(string(decision), func(t *testing.T) {
@@ -88,7 +88,7 @@ func outlives(t *testing.T, decision schema.Decision) {
 		r, err := l.Run(t.Context(), "go")
 		ended <- end{r, err}
 	}()
-	w.answers(schema.Result{}) // the first call: what waits comes with its result
+	w.answers(schema.Result{}) // the first call; the waiting items come with its result
 	w.batch()                  // the second one's broker dies with it
 	two := join(t, s, "two")
 	if err := two.agg.Activate(cfg); err != nil {

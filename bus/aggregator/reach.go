@@ -7,14 +7,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// reach is whether workers can be reached: after an outage the connection by which events
-// come may be back before the one to the workers is. An event that was taken then would
-// find no worker, and hooks that are not fail-closed would be passed over.
+// reach tracks whether workers can be reached. After an outage, the connection for events may be
+// back before the connection to the workers. An event taken then would find no worker, and hooks
+// that are not fail-closed would be skipped.
 type reach struct {
 	nc *nats.Conn
-	// back is called when the connection is there again, before events are taken.
+	// back is called when the connection is restored, before events are taken.
 	back func()
-	// lost: the connection was, and what is said to workers that come back was not heard yet.
+	// lost reports that the connection was lost and back has not returned since.
 	lost atomic.Bool
 }
 
@@ -52,7 +52,7 @@ func (r *reach) wait(ctx context.Context) error {
 		}
 	}
 	if r.lost.Load() {
-		r.back() // follow may not have heard of it yet
+		r.back() // follow may not have seen the change yet
 	}
 	return nil
 }

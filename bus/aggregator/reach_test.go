@@ -18,7 +18,7 @@ import (
 // A thread is the way to a server in this process, which can be cut.
 type thread struct {
 	server *server.Server
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	down   bool
 	conn   net.Conn
 }
@@ -42,9 +42,9 @@ func (l *thread) cut(down bool) {
 	}
 }
 
-// While the connection to the workers is not back, an aggregator takes no event, as there may
-// be another one: it says nothing. What is asked a second time waits until it is back, and
-// then also for workers to be heard of.
+// TestNoEventIsTakenWithoutTheConnectionToTheWorkers checks that an aggregator takes no event and
+// sends nothing until its connection to the workers is restored, because another aggregator may
+// take the event. A repeated event waits until then, and also until workers are known.
 func TestNoEventIsTakenWithoutTheConnectionToTheWorkers(t *testing.T) {
 	for name, h := range map[string]schema.Hook{"a hook that passes if it fails": hook("x", remote, idempotent, within(20*time.Second)), "a hook in this process": hook("x", idempotent)} {
 		t.Run(name, func(t *testing.T) {

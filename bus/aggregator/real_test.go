@@ -49,14 +49,14 @@ func (q fillable) Enqueue(ctx context.Context, it *schema.Item) (schema.Receipt,
 	return q.Queue.Enqueue(ctx, it)
 }
 
-// die is what others see of a broker that is killed: its connections end, and nothing is said.
+// die simulates a broker that is killed: its connections end without a message.
 func (n *node) die() {
 	for _, nc := range n.lines {
 		nc.Close()
 	}
 }
 
-// delivering are the hooks by which everything is handed over.
+// delivering returns the hooks that deliver everything.
 func delivering() []schema.Hook {
 	var all []schema.Hook
 	for _, handler := range schema.DeliveryStages() {
@@ -65,7 +65,7 @@ func delivering() []schema.Hook {
 	return append(all, stage(schema.RoundTimeoutPre, schema.PreToolUse))
 }
 
-// join is a broker on the server, which others may be on, too.
+// join starts a broker on the server, which others may use too.
 func join(t *testing.T, s *server.Server, name string) *node {
 	t.Helper()
 	n := &node{full: new(atomic.Bool), fabric: &fabric{t: t, server: s, shim: bustest.Connect(t, s, "shim-"+name), reg: prometheus.NewPedanticRegistry()}}
@@ -122,7 +122,7 @@ func (n *node) inject(text string) {
 	}
 }
 
-// texts are the numbers of the texts that a verdict brings, in order: "text 7".
+// texts returns the numbered texts in a verdict, in order: "text 7".
 func texts(v schema.Verdict) (all []string) {
 	for _, in := range v.Injections {
 		for word := range strings.FieldsSeq(in.Content) {
@@ -301,7 +301,7 @@ func TestCallsGoOnWhileNothingCanBeStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		sealed := cursors.CachedInfo().Config
-		sealed.NoAck = true // nobody is told any more that something was stored
+		sealed.NoAck = true // the stream sends no acknowledgements any more
 		if _, err := js.UpdateStream(t.Context(), sealed); err != nil {
 			t.Fatal(err)
 		}
@@ -364,8 +364,8 @@ func TestWhatWaitsOutlivesAJetStreamThatIsStartedAnew(t *testing.T) {
 	})
 }
 
-// Two brokers watch the same round; whoever notices, the agent is warned once,
-// and the hard limit comes only after that was handed over.
+// TestARoundEndsAsItShould checks a round that two brokers watch. The agent gets one warning, and
+// the hard limit begins only after its delivery.
 func TestARoundEndsAsItShould(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
@@ -373,7 +373,7 @@ func TestARoundEndsAsItShould(t *testing.T) {
 		if _, failed := one.request("round.a", `{"action":"start","initial":"1m0s","grace":"10s"}`); failed != nil {
 			t.Fatal(failed)
 		}
-		<-time.After(10 * time.Minute) // both have noticed for long
+		<-time.After(10 * time.Minute) // both have noticed it long ago
 		if v := two.ask(using("Bash", id(1))); v.Decision != schema.Continue {
 			t.Errorf("before the warning was handed over: %+v", v)
 		}
@@ -461,8 +461,8 @@ func (n *node) denies(other *node) {
 	}
 }
 
-// A warning that comes with the agent's very next call, though no broker has
-// looked at its round meanwhile.
+// TestALimitThatIsOverIsSaidAtTheNextCall checks that the warning comes with the agent's very next
+// call, although no broker has looked at the round in between.
 func TestALimitThatIsOverIsSaidAtTheNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := join(t, bustest.Start(t), "one")

@@ -146,21 +146,21 @@ func (r *receiver) admit() {
 	}
 }
 
-// waiting is told of calls that begin to wait for workers, and of those that continue: another
-// event may use what they do not need during this time.
+// waiting counts calls that begin to wait for workers, and calls that continue (negative n). While
+// a call waits, another event may use its place.
 func (r *receiver) waiting(n int) {
 	if r.queue.asleep.Add(int32(n)); n > 0 {
 		r.startNext()
 	}
 }
 
-// park has a large event wait without its bytes, and reports what wait does.
+// park releases the bytes of a large event while wait runs, and returns the result of wait.
 func (r *receiver) park(size int, wait func() bool) bool {
 	r.queue.bytes.Release(int64(size))
 	r.waiting(1)
 	ok := wait()
 	r.waiting(-1)
-	_ = r.queue.bytes.Acquire(context.Background(), int64(size)) // all that hold some give it back
+	_ = r.queue.bytes.Acquire(context.Background(), int64(size)) // every holder releases its bytes in time
 	return ok
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/bustest"
 )
 
-// received is a receiver in whose queue every event may wait, and what became of the events.
+// received is a receiver in whose queue every event may wait, with the results of the events.
 type received struct {
 	*receiver
 
@@ -49,7 +49,7 @@ func (c *received) handled(e *arrival, took func(n int) time.Duration) {
 	e.judged = true
 }
 
-// receiving starts a receiver that handles so many events at a time.
+// receiving starts a receiver that handles size events at a time.
 func receiving(t *testing.T, size int, handle func(*received, *arrival)) *received {
 	s := bustest.Start(t)
 	c := &received{nc: bustest.Connect(t, s, "events")}
@@ -84,11 +84,12 @@ func (c *received) leave(t *testing.T) {
 	}
 }
 
-// varied is how long events take: from 10 to 210 ms.
+// varied returns how long an event takes: from 10 to 210 ms.
 func varied(n int) time.Duration { return time.Duration(10+n*7919%200) * time.Millisecond }
 
-// Whenever events come, and however long each takes: all are handled once, in their order, and
-// never more at a time than the receiver may.
+// TestAReceiverLosesNoEventAndKeepsTheOrder checks that the receiver handles all events once and in
+// order, and never more at a time than its limit, regardless of when they come and how long they
+// take.
 func TestAReceiverLosesNoEventAndKeepsTheOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(1, 6).Draw(rt, "size")
@@ -162,8 +163,8 @@ func TestAReceiverThatIsDrainedHandlesTheEventsThatWait(t *testing.T) {
 	})
 }
 
-// The time of receipt decides what is stale and what is overdue. An event that waits must not look
-// as if it had just come.
+// TestAnEventIsStampedWhenItComes checks that an event has its time of receipt, which decides
+// whether it is stale or overdue. An event that waited must not look like a new one.
 func TestAnEventIsStampedWhenItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var late atomic.Int64
@@ -189,7 +190,8 @@ func TestAnEventIsStampedWhenItComes(t *testing.T) {
 	})
 }
 
-// Events beyond the bound are dropped, so that a flood does not take all memory. The receiver goes on.
+// TestAFullQueueDropsEvents checks that events beyond the limit are dropped, so that a flood does
+// not take all memory, and that the receiver continues.
 func TestAFullQueueDropsEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const fit = 10
@@ -211,7 +213,8 @@ func TestAFullQueueDropsEvents(t *testing.T) {
 	})
 }
 
-// A goroutine for each event that waits would take the memory that the bound of the queue is for.
+// TestEventsThatWaitHaveNoGoroutine checks that waiting events have no goroutine each, which would
+// take more memory than the limit of the queue allows.
 func TestEventsThatWaitHaveNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size, events = 3, 200
@@ -233,8 +236,8 @@ func TestEventsThatWaitHaveNoGoroutine(t *testing.T) {
 	})
 }
 
-// More calls that want a processor would only slow each other down. Those that wait for workers do
-// not count.
+// TestAReceiverBeginsNoMoreThanCanRunUnlessTheyWaitForWorkers checks the limit on calls that need a
+// processor: more would only slow each other down. Calls that wait for workers do not count.
 func TestAReceiverBeginsNoMoreThanCanRunUnlessTheyWaitForWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, asleep := range []bool{false, true} {

@@ -37,12 +37,12 @@ func (n *notebook) entries() []record.Entry {
 	return n.all
 }
 
-// What is written down says of each verdict what the feed says, and brings the event
-// as it was asked.
+// TestEveryVerdictIsHandedToTheRecorder checks that the recorder gets for each verdict what the
+// feed gets, and the event unchanged.
 func TestEveryVerdictIsHandedToTheRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := new(notebook)
-		silent := func(string) bool { return false } // nobody listens to the feed
+		silent := func(string) bool { return false } // no client subscribes to the feed
 		lib := library{"rewrites": says(schema.Result{UpdatedInput: []byte(`{"command":"true"}`)}), "breaks": func(context.Context, *schema.Event) (schema.Result, error) {
 			return schema.Result{}, fmt.Errorf("broken")
 		}}
@@ -112,8 +112,8 @@ func TestAVerdictOfAnEventThatWasNotJudgedIsRecordedAsShed(t *testing.T) {
 	})
 }
 
-// Two brokers share the events of many agents. Whoever reads the record while they do
-// finds each verdict once.
+// TestTwoBrokersRecordEachVerdictOnce checks two brokers that share the events of many agents. A
+// reader of the record finds each verdict once, also while they write.
 func TestTwoBrokersRecordEachVerdictOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lib := library{"no": says(schema.Denied("no"))}

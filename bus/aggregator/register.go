@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
-// withRegistered is what a file says and, behind that, what was registered at
-// run time in the version before: a file does not take that away.
+// withRegistered returns a file's configuration, followed by the hooks that were registered at run
+// time in the version before. A file does not remove those.
 func withRegistered(file, before *schema.Config) schema.Config {
 	next := *file
 	next.Hooks, next.Overrides = slices.Clone(file.Hooks), slices.Clone(file.Overrides)
@@ -19,7 +19,7 @@ func withRegistered(file, before *schema.Config) schema.Config {
 		}
 	}
 	for _, o := range before.Overrides {
-		if o.Registered { // also where the file says the same, which it may take back
+		if o.Registered { // also if the file has the same override, because a later file may remove it
 			next.Overrides = append(next.Overrides, o)
 		}
 	}
@@ -44,8 +44,8 @@ func overridden(all []schema.Override, o schema.Override) bool {
 	return slices.ContainsFunc(all, func(x schema.Override) bool { return x.Registered && x.Agent == o.Agent && x.Event == o.Event })
 }
 
-// register is before with the hooks and overrides of add. A hook of the same
-// name that was registered before for the same agent is replaced where it is.
+// register returns before with the hooks and overrides of add. A hook replaces one of the same name
+// that was registered for the same agent, in its place.
 func register(before, add *schema.Config) (schema.Config, []string) {
 	next := *before
 	next.Hooks, next.Overrides = slices.Clone(before.Hooks), slices.Clone(before.Overrides)
@@ -69,8 +69,8 @@ func register(before, add *schema.Config) (schema.Config, []string) {
 	return next, names
 }
 
-// replaceable reports whether agent may register a hook of that name: nobody
-// has it but a preset, whose hooks make way, or it was registered for that agent.
+// replaceable reports whether agent may register a hook of that name. It may if no hook has the
+// name, if the hook belongs to a preset, or if the hook was registered for that agent.
 func replaceable(cfg *schema.Config, agent, name string) bool {
 	i := named(cfg.Hooks, name)
 	return i < 0 || cfg.Hooks[i].Preset != "" || cfg.Hooks[i].Registered && cfg.Hooks[i].Agent == agent
@@ -80,8 +80,8 @@ func named(hooks []schema.Hook, name string) int {
 	return slices.IndexFunc(hooks, func(h schema.Hook) bool { return h.Name == name })
 }
 
-// unregister is before without the named hooks of agent and its overrides of
-// these events, all of which must have been registered.
+// unregister returns before without the named hooks of agent and its overrides of these events. It
+// returns an error if one of them was not registered.
 func unregister(before *schema.Config, agent string, names []string, events []schema.EventType) (schema.Config, error) {
 	next := *before
 	for _, name := range names {
@@ -104,7 +104,7 @@ func unregister(before *schema.Config, agent string, names []string, events []sc
 	return next, nil
 }
 
-// registeredFor says why agent cannot unregister a hook; nil: it can.
+// registeredFor returns an error if agent cannot unregister a hook.
 func registeredFor(cfg *schema.Config, agent, name string) error {
 	i := named(cfg.Hooks, name)
 	switch {

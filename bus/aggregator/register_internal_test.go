@@ -9,8 +9,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// of is a configuration in a few words: hooks are "name", "name@agent", and
-// registered with a "+" before it; overrides are "!event@agent".
+// of returns the configuration that a few words describe. Hooks are "name" and "name@agent", with a
+// "+" in front if they are registered. Overrides are "!event@agent".
 func of(words string) *schema.Config {
 	cfg := &schema.Config{}
 	for w := range strings.FieldsSeq(words) {
@@ -25,7 +25,7 @@ func of(words string) *schema.Config {
 	return cfg
 }
 
-// words is the other way round.
+// words is the reverse of of.
 func words(cfg *schema.Config) string {
 	var all []string
 	mark := map[bool]string{true: "+"}

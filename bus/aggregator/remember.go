@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// remember updates what is stored of the agent, and adds its messages to the verdict.
+// remember updates the stored state of the agent, and adds its messages to the verdict.
 type remember struct{ a *Aggregator }
 
 func (s remember) pass(e *arrival) bool {
@@ -20,11 +20,11 @@ func (s remember) pass(e *arrival) bool {
 	return true
 }
 
-// maxPassing bounds what is being remembered off the path of calls.
+// maxPassing bounds the writes that run in the background.
 const maxPassing = 256
 
-// remember does with a verdict what has to be done because of what is remembered
-// of its agent. Whatever breaks, the verdict stands.
+// remember updates the agent's stored state for a verdict, and adds the agent's messages to it. A
+// failure does not change the decision.
 func (a *Aggregator) remember(act *active, plan *dispatch.Plan, req *dispatch.Request, acks []string, v *schema.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -51,7 +51,7 @@ func (a *Aggregator) remember(act *active, plan *dispatch.Plan, req *dispatch.Re
 	a.ended(plan, req, v)
 }
 
-// defers reports whether some stage of the agent's holds items back until it starts again.
+// defers reports whether some stage of the agent defers items until the agent starts again.
 func (act *active) defers(agent string) bool {
 	if act == nil || !slices.ContainsFunc(act.stages, func(s staged) bool { return s.defers }) {
 		return false
@@ -59,8 +59,8 @@ func (act *active) defers(agent string) bool {
 	return slices.ContainsFunc(act.deliverers(agent), func(hook int) bool { return act.stages[hook].defers })
 }
 
-// release notes that the agent, or one session of it, starts again; what cannot be noted
-// in time is noted in the background.
+// release records that the agent, or one of its sessions, starts again. If that takes too long, it
+// continues in the background.
 func (a *Aggregator) release(ctx context.Context, agent, session string) {
 	q := a.opt.Memory.Queue
 	if q == nil {
@@ -72,7 +72,7 @@ func (a *Aggregator) release(ctx context.Context, agent, session string) {
 	}
 }
 
-// observer is the stage that wants to see what the tool returned; nil: none does.
+// observer returns the stage that observes the tool's result; nil: none.
 func (act *active) observer(plan *dispatch.Plan, t schema.EventType, tool string) Observer {
 	if t != schema.PostToolUse {
 		return nil
@@ -85,12 +85,12 @@ func (act *active) observer(plan *dispatch.Plan, t schema.EventType, tool string
 	return nil
 }
 
-// observe lets a stage see what a tool returned, and keeps what it makes of that.
+// observe passes a tool's result to a stage, and stores what the stage notes.
 func (a *Aggregator) observe(o Observer, req *dispatch.Request) {
 	q := a.opt.Memory.Queue
 	e, err := schema.DecodeEvent(req.Body, req.Routing)
 	if q == nil || err != nil {
-		return // nobody asked for this body to be read
+		return // no stage needs this body
 	}
 	peers := q.Peers(req.Agent, req.Session)
 	if known := peers.Clone(); !o.Observe(e, &known) {
@@ -107,8 +107,7 @@ func (a *Aggregator) observe(o Observer, req *dispatch.Request) {
 	}
 }
 
-// background does off the path what could not be done on it, if not too much
-// waits already.
+// background runs do in the background, unless too much waits already.
 func (a *Aggregator) background(do func(context.Context) error) {
 	select {
 	case a.memory.passing <- struct{}{}:

@@ -14,8 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// However many requests of agents come, operators are answered, on a connection of their own,
-// and few of those that are over a limit are.
+// TestRequestsOfAgentsDoNotHoldUpOperators floods the broker with requests of agents. Operators are
+// answered on a connection of their own, and few of the requests over a limit are answered.
 func TestRequestsOfAgentsDoNotHoldUpOperators(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
@@ -114,7 +114,8 @@ func TestControlRequestsAreBoundedByWhomTheyAreOf(t *testing.T) {
 	})
 }
 
-// The policy is asked for by anybody, and bounded by who hears it.
+// TestRequestsForThePolicyAreBounded checks that requests for the policy, which any client may
+// send, count for the inbox of the reply.
 func TestRequestsForThePolicyAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := startWith(t, once(), library{"x": says(schema.Allowed())}, hook("x"))
@@ -133,8 +134,9 @@ func TestRequestsForThePolicyAreBounded(t *testing.T) {
 	})
 }
 
-// A refused client is named by its credentials where they are known, together with what else its
-// agent asks for too much, and by its inbox where they are not.
+// TestTooManyRequestsForThePolicyNameTheCredentials checks that the status names a refused client
+// by its credentials if they are known, together with the other limits that its agent exceeds, and
+// otherwise by its inbox.
 func TestTooManyRequestsForThePolicyNameTheCredentials(t *testing.T) {
 	for name, c := range map[string]struct{ inbox, status, says string }{
 		"credentials that are known":     {"_INBOX_UALICE", "alice", `by the credentials of "alice"`},

@@ -12,26 +12,26 @@ import (
 const (
 	// maxHanded is about how much content one verdict brings of the queue.
 	maxHanded = 4 << 20
-	// minHanded is how much a verdict must be able to bring for something to be handed
-	// over with it: what cannot be sent is handed over for nothing, and comes again.
+	// minHanded is the smallest room in a verdict for a delivery. Items that do not fit would be
+	// claimed in vain, and come again.
 	minHanded = queue.MaxContent
 )
 
-// A room is what a verdict can take of the queue: content as it waits, and the
-// whole of what is made of that.
+// A room is how much a verdict can hold: content in the queue's form, and the whole in rendered
+// form.
 type room struct{ content, whole int }
 
-// room is that of a verdict which is so large already.
+// room returns the room in a verdict that has filled bytes already.
 func (a *Aggregator) room(filled int) room {
 	most := a.mostSent()
 	whole := most - most/16 - filled
 	return room{content: min(maxHanded, whole/5*3), whole: whole}
 }
 
-// half is for what is said twice.
+// half returns half of the room, for content that the verdict carries twice.
 func (r room) half() room { return room{content: min(r.content, r.whole/10*3), whole: r.whole / 2} }
 
-// filled is about how large a verdict is.
+// filled returns about how large a verdict is, in bytes.
 func filled(v *schema.Verdict) (n int) {
 	n = len(v.UpdatedInput) + len(v.UpdatedOutput) + len(v.Value)
 	for _, e := range v.Effects {
@@ -43,7 +43,7 @@ func filled(v *schema.Verdict) (n int) {
 	return n
 }
 
-// readings are all texts that the stages made for an agent to read.
+// readings returns all texts that the stages rendered for the agent.
 func readings(all []handed) (some []*string) {
 	for i := range all {
 		h := &all[i]
@@ -57,7 +57,7 @@ func readings(all []handed) (some []*string) {
 	return some
 }
 
-// length is how long they are as JSON.
+// length returns the total length of the texts as JSON.
 func length(all []handed) (n int) {
 	for _, text := range readings(all) {
 		n += int(asJSON(*text))
@@ -65,12 +65,11 @@ func length(all []handed) (n int) {
 	return n
 }
 
-// tooLong stands at the end of a text that was shortened.
+// tooLong is the end of a text that was cut.
 const tooLong = "… [cut: the text is too long to send]"
 
-// shorten cuts the longest texts as far as that must be. What became longer than
-// can be sent by how it is said would come again for ever, and hold back what is
-// behind it.
+// shorten cuts the longest texts until the whole fits. A text that its rendering made too long to
+// send would be delivered again without end, and block the items behind it.
 func (d *delivery) shorten(all []handed) {
 	some, sizes := readings(all), []int{}
 	for _, text := range some {
@@ -85,7 +84,7 @@ func (d *delivery) shorten(all []handed) {
 		return n > d.room.whole
 	})
 	if most == beyond {
-		return // it fits
+		return // everything fits
 	}
 	for i, text := range some {
 		if sizes[i] >= most {
@@ -95,7 +94,7 @@ func (d *delivery) shorten(all []handed) {
 	bus.InTrace(d.agg.opt.Logger, d.to.Trace).Warn("a message for an agent was cut because it is too long to send", "agent", d.to.Agent, "event_id", d.to.ID)
 }
 
-// upTo is the part from the start of a text that is at most so long as JSON.
+// upTo returns the longest start of a text that takes at most most bytes in JSON.
 func upTo(text string, most int) string {
 	for at, r := range text {
 		if most -= inJSON(r); most < 0 {
@@ -105,8 +104,8 @@ func upTo(text string, most int) string {
 	return text
 }
 
-// asJSON is how long a text is as JSON, in which control characters take six
-// times their room: a verdict that is too large to send would come again for ever.
+// asJSON returns the length of a text as JSON, where a control character takes six bytes. A verdict
+// too large to send would be delivered again without end.
 func asJSON(text string) (n int64) {
 	for _, r := range text {
 		n += int64(inJSON(r))
@@ -114,7 +113,7 @@ func asJSON(text string) (n int64) {
 	return n
 }
 
-// inJSON is how long a character is in JSON.
+// inJSON returns the length of a character in JSON.
 func inJSON(r rune) int {
 	switch {
 	case r == '"', r == '\\', r == '\n', r == '\r', r == '\t':
@@ -124,5 +123,5 @@ func inJSON(r rune) int {
 	case r < utf8.RuneSelf:
 		return 1
 	}
-	return utf8.RuneLen(r) // what is no character becomes U+FFFD
+	return utf8.RuneLen(r) // an invalid character becomes U+FFFD
 }

@@ -26,7 +26,8 @@ func TestAnAnswerFullOfPathsIsHandedOver(t *testing.T) {
 	})
 }
 
-// What is many times as long as it was told is cut: it would never be sent.
+// TestWhatGrowsBeyondWhatCanBeSentIsCut checks that a text is cut if its rendering makes it many
+// times longer. Otherwise it could never be sent.
 func TestWhatGrowsBeyondWhatCanBeSentIsCut(t *testing.T) {
 	bustest.PlainOnly(t, "how large texts are cut: one after the other")
 	synctest.Test(t, func(t *testing.T) {

@@ -30,9 +30,8 @@ func (s selectHooks) pass(e *arrival) bool {
 	return true
 }
 
-// minds reports whether an event for which no worker is asked is more than that,
-// because of what is remembered of its agent. It is asked of every such event,
-// so that it allocates nothing.
+// minds reports whether the stored state of an agent matters for an event without a worker to ask.
+// It runs for every such event and therefore does not allocate.
 func (a *Aggregator) minds(act *active, plan *dispatch.Plan, req *bus.EventRequest) bool {
 	if plan.Guarded {
 		return true // its body is read

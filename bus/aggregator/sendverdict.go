@@ -40,7 +40,7 @@ func (a *Aggregator) answer(e *arrival) {
 }
 
 // tell encodes a verdict and sends it, and reports whether it could be encoded. A server may accept
-// less than the contract allows, which shows when the verdict is sent: to ask before that would take
+// less than the contract allows, which shows when the verdict is sent. To check before would take
 // the connection's lock once more for each verdict.
 func (a *Aggregator) tell(t *observe.Answered, act *active, v *schema.Verdict) bool {
 	e := a.replies.envelopes.Take()
@@ -72,25 +72,26 @@ func (a *Aggregator) reply(t *observe.Answered, data []byte) (tooLarge bool) {
 	return tooLarge
 }
 
-// finish gives a verdict what every verdict has. By which freezes it was given says who
-// looked at them.
+// finish sets the fields that every verdict has. The version of the freezes is set by the code that
+// checked them.
 func (a *Aggregator) finish(v *schema.Verdict, cfg *schema.Config) *schema.Verdict {
 	if v.Decision == schema.None {
 		v.Decision = schema.Continue
 	}
-	// A fabric that was created again has another id than the one with which this broker began.
+	// A fabric that was created again has a new id, which differs from the one at this broker's
+	// start.
 	v.ConfigVersion, v.Fabric = cfg.Version, cmp.Or(cfg.Fabric, a.opt.Fabric)
 	return v
 }
 
-// mostSent is how large a verdict may be. A server that is not ours may take less
-// than the contract's largest message.
+// mostSent returns the largest size of a verdict. An external server may accept less than the
+// contract's largest message.
 func (a *Aggregator) mostSent() int {
 	return min(schema.MaxEvent, int(a.opt.Events.MaxPayload()))
 }
 
-// encode encodes a verdict in at most so many bytes. One that is larger is a
-// failure of the hooks that made it so: where they could have blocked, they do.
+// encode encodes a verdict within a limit in bytes. A larger verdict counts as a failure of the
+// hooks that enlarged it: if they could have blocked, the verdict blocks.
 func (a *Aggregator) encode(e *bus.Envelope, v *schema.Verdict, t schema.EventType, most int) ([]byte, error) {
 	data, err := e.JSON(v)
 	if err != nil || len(data) <= most {

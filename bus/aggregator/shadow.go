@@ -11,7 +11,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// shadowed counts what came of a shadow hook, and what it would have changed.
+// shadowed counts the result of a shadow hook, and what it would have changed.
 func (a *Aggregator) shadowed(req *dispatch.Request, s *dispatch.Shadowed) {
 	for i := range s.Part.ExecutedHooks {
 		a.report.Metrics.Executed(&s.Part.ExecutedHooks[i])
@@ -30,7 +30,7 @@ func (a *Aggregator) stats(e *micro.Endpoint) any {
 	return a.report.Shadows.Status()
 }
 
-// peerStats is what is used of the statistics of a broker.
+// peerStats is the part of a broker's statistics that the aggregator uses.
 type peerStats struct {
 	ID        string            `json:"id"`
 	Metadata  map[string]string `json:"metadata"`
@@ -39,8 +39,8 @@ type peerStats struct {
 	} `json:"endpoints"`
 }
 
-// ShadowStatus is what shadow hooks would have changed, in all brokers together:
-// those that do not answer in time are left out.
+// ShadowStatus returns what shadow hooks would have changed, in all brokers together. It leaves out
+// brokers that do not answer in time.
 func (a *Aggregator) ShadowStatus(ctx context.Context) ([]schema.ShadowStatus, error) {
 	sum := a.report.Shadows.Status()
 	own := a.control.face.Info().ID

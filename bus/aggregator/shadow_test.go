@@ -22,7 +22,7 @@ import (
 
 func watched(h *schema.Hook) { h.Mode = schema.Shadow }
 
-// another is one more aggregator on the bus, of this fabric or of a foreign one.
+// another starts one more aggregator on the bus, of this fabric or of a foreign one.
 func (f *fabric) another(node, of string, lib library, hooks ...schema.Hook) *fabric {
 	f.t.Helper()
 	g := &fabric{t: f.t, server: f.server, shim: f.shim, reg: prometheus.NewPedanticRegistry()}
@@ -44,7 +44,7 @@ func (f *fabric) another(node, of string, lib library, hooks ...schema.Hook) *fa
 	return g
 }
 
-// status is the answer to the control request "status" with this body.
+// status returns the answer to the control request "status" with this body.
 func (f *fabric) status(body string) (st schema.FabricStatus) {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
@@ -122,7 +122,8 @@ func TestAForeignFabricsShadowsAreNoneOfOurs(t *testing.T) {
 	})
 }
 
-// Whoever wants no sums gets his answer at once, also while sums are made.
+// TestSummingUpHoldsNobodyUp checks that a request without sums gets its answer at once, also while
+// sums are made.
 func TestSummingUpHoldsNobodyUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, library{}, hook("x", watched))

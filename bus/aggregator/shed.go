@@ -14,13 +14,13 @@ const (
 
 func shedCauses() []string { return []string{causeBusy, causeStale} }
 
-// overloaded is what the verdict says of each hook that did not run.
+// overloaded is the sentence in the verdict for each hook that did not run.
 const overloaded = "the fabric is overloaded, and the call could not be judged in time; try again later, or ask an operator to add brokers or workers"
 
-// shed answers events that would be judged too late, or whose agent is over a limit, by the failure
-// policies of their hooks. Under overload all events would otherwise wait until their shims have
-// given up. Rounds count all the same. Messages for the agent come with one of its next events,
-// because to deliver them takes a write.
+// shed answers events by the failure policies of their hooks if they would be judged too late, or
+// if their agent is over a limit. Under overload all events would otherwise wait until their shims
+// have given up. Rounds still apply. Messages for the agent come with a later event, because their
+// delivery takes a write.
 type shed struct{ a *Aggregator }
 
 func (s shed) pass(e *arrival) bool {

@@ -13,14 +13,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// slots is how many calls the aggregator of these tests has under way, and works how
-// long its hook takes for each.
+// slots is how many calls the aggregator of these tests runs at once, and works how long its hook
+// takes for each.
 const (
 	slots = 4
 	works = 100 * time.Millisecond
 )
 
-// narrow is a fabric that judges slots calls per works, and no more.
+// narrow starts a fabric that judges slots calls per works, and no more.
 func narrow(t *testing.T, change ...func(*schema.Hook)) *fabric {
 	t.Helper()
 	return narrowWith(t, aggregator.Options{}, change...)
@@ -36,17 +36,17 @@ func narrowWith(t *testing.T, opt aggregator.Options, change ...func(*schema.Hoo
 	return startWith(t, opt, library{"guard": slow}, hook("guard", change...))
 }
 
-// left is a question whose shim waits for so long.
+// left returns a question whose shim waits for d.
 func left(d time.Duration) *nats.Msg {
 	m := event(schema.PreToolUse)
 	m.Header.Set(schema.HeaderLeft, d.String())
 	return m
 }
 
-// heard is what came of many questions.
+// heard counts the answers to many questions.
 type heard struct{ judged, refused, unanswered int }
 
-// hear collects that, a minute after the last was asked. Whatever was allowed was judged.
+// hear collects the answers, a minute after the last question. An allowed call was judged.
 func hear(t *testing.T, all []*asking, within time.Duration) (h heard) {
 	t.Helper()
 	<-after1m()
@@ -140,8 +140,9 @@ func TestABurstThatClearsInTimeIsJudged(t *testing.T) {
 	})
 }
 
-// A burst that takes longer than a shim waits in silence is judged as long as its calls
-// have the time, and hears that somebody lives meanwhile.
+// TestALongBurstIsJudgedIfItsCallsHaveTheTime checks a burst that takes longer than a shim waits
+// without a heartbeat. Its calls are judged if they have the time, and their shims get heartbeats
+// until then.
 func TestALongBurstIsJudgedIfItsCallsHaveTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := narrow(t, failClosed)

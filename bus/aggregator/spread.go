@@ -15,20 +15,20 @@ import (
 
 // The times of spreading a configuration.
 const (
-	// patience is how long nodes may take to load a version: Python hooks import
-	// their modules meanwhile.
+	// patience is how long nodes may take to load a version. Python hooks import their modules in
+	// this time.
 	patience = 30 * time.Second
-	// lookEvery is how often it is looked whether all have.
+	// lookEvery is the interval at which spread checks whether all nodes have loaded it.
 	lookEvery = 25 * time.Millisecond
-	// settleTime is how long it is waited until all brokers use an active version:
-	// longer than it takes them to renew their leases, by which they learn of it
-	// in the seconds after a server was lost, when nobody hears of changes.
+	// settleTime bounds the wait until all brokers use an active version. It is longer than a lease
+	// renewal, through which brokers learn of the version after a server was lost, while updates do
+	// not arrive.
 	settleTime = 4 * time.Second
-	// knownAfter is when all live workers have been heard of.
+	// knownAfter is how long it takes until a broker has a beat of every live worker.
 	knownAfter = schema.Missed * schema.BeatEvery
 )
 
-// application is a configuration that somebody wants to be active.
+// application is a configuration that is to become active.
 type application struct {
 	cfg schema.Config
 	// base is the version it was made from, which must still be the active one;
@@ -37,22 +37,22 @@ type application struct {
 	note string
 	// minor: it only registers or unregisters hooks.
 	minor bool
-	// force goes on although handlers cannot be loaded.
+	// force continues although handlers cannot be loaded.
 	force bool
 	// atOnce does not wait for workers: they load it when it is active.
 	atOnce bool
 }
 
-// applied is what came of an application.
+// applied is the result of an application.
 type applied struct {
-	version  uint64 // that is active in the end
+	version  uint64 // the active version in the end
 	changed  bool
 	refused  bool
 	problems []schema.Problem
 }
 
-// spread proposes a configuration, waits until every live node has loaded it,
-// and makes it the active one. Whoever calls it has the turn.
+// spread proposes a configuration, waits until every live node has loaded it, and makes it the
+// active one. The caller holds the turn.
 func (a *Aggregator) spread(ctx context.Context, app application) (applied, error) {
 	version, same, err := a.propose(ctx, app)
 	if err != nil || same {
@@ -75,9 +75,8 @@ func (a *Aggregator) spread(ctx context.Context, app application) (applied, erro
 	return applied{version: app.base, refused: err == nil, problems: problems}, err
 }
 
-// withdraw takes a proposal back, also when its asker has gone: while this broker
-// lives, others wait for what it has proposed. What cannot be done now is tried
-// until it can.
+// withdraw withdraws a proposal, also if its client is gone: while this broker lives, others wait
+// for its proposal. If that fails, withdraw tries again until it succeeds.
 func (a *Aggregator) withdraw(version uint64) {
 	err := a.withdrawOnce(version)
 	if err == nil {
@@ -96,8 +95,8 @@ func (a *Aggregator) withdrawOnce(version uint64) error {
 	return a.opt.Configs.Withdraw(ctx, version)
 }
 
-// propose writes a configuration as the one that is to become active. Where
-// another one is on its way it waits for that, unless nobody is behind it any more.
+// propose writes a configuration as the one that is to become active. If another proposal is under
+// way, it waits for that, unless that proposal is abandoned.
 func (a *Aggregator) propose(ctx context.Context, app application) (version uint64, same bool, err error) {
 	p := state.Proposal{By: a.opt.Node, Note: app.note, Minor: app.minor, Base: app.base, First: app.base == 0}
 	for {
@@ -120,8 +119,8 @@ func (a *Aggregator) propose(ctx context.Context, app application) (version uint
 	}
 }
 
-// abandoned reports whether whoever proposed a version is gone, or is this
-// broker, which is at something else by now.
+// abandoned reports whether the broker that proposed a version is gone, or is this one, which now
+// works on another proposal.
 func (a *Aggregator) abandoned(ctx context.Context, busy *state.Busy) (bool, error) {
 	if busy.By == a.opt.Node {
 		return true, nil
@@ -130,9 +129,9 @@ func (a *Aggregator) abandoned(ctx context.Context, busy *state.Busy) (bool, err
 	return !slices.ContainsFunc(nodes, func(n state.Node) bool { return n.ID == busy.By }), err
 }
 
-// validated waits until every live node has loaded a version, or cannot. It
-// reports what they cannot load, and whether a broker cannot use the version
-// at all: no force goes over that, since it would go on with an older one.
+// validated waits until every live node has loaded a version, or reported that it cannot. It
+// returns their problems, and whether a broker cannot use the version at all. Force does not
+// override that, because the broker would keep an older version.
 func (a *Aggregator) validated(ctx context.Context, version uint64, atOnce bool) (problems []schema.Problem, fatal bool, err error) {
 	until := time.Now().Add(patience)
 	for {
@@ -153,24 +152,23 @@ func (a *Aggregator) validated(ctx context.Context, version uint64, atOnce bool)
 	}
 }
 
-// aloneIn reports whether only this broker is missing: it lives, and whatever it
-// loads comes to an end.
+// aloneIn reports whether only this broker is missing. It lives, so its load always ends.
 func (a *Aggregator) aloneIn(missing []string) bool {
 	return len(missing) == 1 && missing[0] == a.opt.Node
 }
 
-// census is what one kind of node says of a version.
+// census collects the answers of one kind of node about a version.
 type census struct {
-	// asked are all of them, whatever they said.
+	// asked are all nodes, with or without an answer.
 	asked    []string
 	problems []schema.Problem
-	// missing are the nodes that have not said anything yet.
+	// missing are the nodes without an answer yet.
 	missing []string
 	// unfit: some node cannot use the version at all.
 	unfit bool
 }
 
-// tell lists the problems and, in the end, who is missing.
+// tell lists the problems and, if late is true, the missing nodes.
 func (c *census) tell(late bool) []schema.Problem {
 	all := c.problems
 	if late {
@@ -184,7 +182,7 @@ func (c *census) tell(late bool) []schema.Problem {
 	return all
 }
 
-// add counts what a node says; nil: nothing.
+// add adds a node's answer; nil: the node has not answered.
 func (c *census) add(node string, version uint64, said *schema.Candidate) {
 	c.asked = append(c.asked, node)
 	if said == nil || said.Version != version {
@@ -200,8 +198,8 @@ func (c *census) add(node string, version uint64, said *schema.Candidate) {
 	}
 }
 
-// brokersOn asks the brokers' leases. A broker that is cut off keeps its own
-// until it has stopped to answer by an older version.
+// brokersOn reads the state of the brokers from their leases. A broker that is cut off keeps its
+// lease until it no longer answers by an older version.
 func (a *Aggregator) brokersOn(ctx context.Context, version uint64) (c census, err error) {
 	nodes, err := a.opt.Configs.Nodes(ctx)
 	for _, n := range nodes {
@@ -210,8 +208,8 @@ func (a *Aggregator) brokersOn(ctx context.Context, version uint64) (c census, e
 	return c, err
 }
 
-// workersOn asks what the live workers said last, but those in brokers, whose
-// leases say it.
+// workersOn collects the last state of the live workers, except those inside brokers, whose leases
+// report it.
 func (a *Aggregator) workersOn(version uint64, brokers []string) (c census) {
 	for _, p := range a.workers.members.Pools() {
 		for _, w := range p.Workers {
@@ -223,8 +221,8 @@ func (a *Aggregator) workersOn(version uint64, brokers []string) (c census) {
 	return c
 }
 
-// settle waits until the brokers use an active version, so that who is told of
-// it meets no other. One that is cut off is not waited for.
+// settle waits until the brokers use an active version, so that a client that learns of it meets no
+// older one. It does not wait for a broker that is cut off.
 func (a *Aggregator) settle(ctx context.Context, version uint64) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()

@@ -11,13 +11,12 @@ import (
 // A Stage is a hook that runs in the aggregator itself: a [Delivery] or a [Gate].
 type Stage any
 
-// A Delivery hands items of the queue over. What it is asked must be done in no
-// time: it is on the path of the call.
+// A Delivery delivers items of the queue. Its methods run on the path of the call and must be fast.
 type Delivery interface {
-	// Choose returns, of what is due for the receiver, in order, what the hook
-	// hands over now. It may change what p remembers of peers.
+	// Choose returns the items of due that the hook delivers now, in order. It may change the notes
+	// about peers in p.
 	Choose(r *schema.Receiver, p *schema.Peers, due []*schema.Item) []*schema.Item
-	// Render makes what the agent reads of the items that it chose.
+	// Render returns the chosen items in the form that the agent reads.
 	Render(r *schema.Receiver, items []*schema.Item) schema.Handout
 }
 
@@ -29,17 +28,16 @@ type Gate interface {
 	Refuse(tool string, r *schema.Round) schema.Result
 }
 
-// An Observer is a [Delivery] that wants to see what some tools returned.
+// An Observer is a [Delivery] that reads the results of some tools.
 type Observer interface {
-	// Observes reports whether it wants to see what the tool returned. Bodies of
-	// other events are not read for it.
+	// Observes reports whether the observer reads the results of a tool. The aggregator does not
+	// read bodies of other events for it.
 	Observes(tool string) bool
-	// Observe changes what is remembered of peers because of the event, and
-	// reports whether it did.
+	// Observe updates the notes about peers for an event, and reports whether it changed them.
 	Observe(e *schema.Event, p *schema.Peers) bool
 }
 
-// A Deferrer is a [Delivery] that may hold items back until the agent starts again.
+// A Deferrer is a [Delivery] that may defer items until the agent starts again.
 type Deferrer interface {
 	// Defers reports whether it does.
 	Defers() bool
@@ -51,10 +49,10 @@ type Terminator interface {
 	Terminal() []string
 }
 
-// Stages makes the stage of a hook, or says what is wrong with its options.
+// Stages makes the stage of a hook, or returns an error if its options are invalid.
 type Stages func(h *schema.Hook) (Stage, error)
 
-// staged is what was made of a hook that is a stage; the zero staged is none.
+// staged is what the aggregator made of a hook. The zero staged means that the hook is not a stage.
 type staged struct {
 	delivery Delivery
 	observer Observer
@@ -103,7 +101,7 @@ func (a *Aggregator) makeStage(h *schema.Hook) (st staged) {
 	return st
 }
 
-// stageErrors are the stages that could not be made, by their hooks' names.
+// stageErrors returns why stages could not be made, by hook name.
 func (act *active) stageErrors() map[string]string {
 	all := make(map[string]string)
 	for i := range act.stages {

@@ -9,21 +9,20 @@ import (
 )
 
 const (
-	// stillFor is for how long nothing was done by a process that stood still: less
-	// is a machine that does much else.
+	// stillFor is the shortest gap that counts as a standstill. A shorter one is a busy machine.
 	stillFor = time.Second
-	// wakeFor is how long it takes after that until all is taken that came meanwhile.
+	// wakeFor is how long it then takes to receive everything that arrived during the standstill.
 	wakeFor = time.Second
-	// refuseIn is when a request that changes something is refused at the latest after
-	// it was made: who asks is promised to hear within 10 s.
+	// refuseIn is the age at which the broker refuses a request that changes something. The client
+	// expects an answer within 10 s.
 	refuseIn = 9 * time.Second
 )
 
-// A standstill is a while in which this process did not run: it was stopped, or its
-// machine was. What it takes right after that may have come at any moment of it, so that
-// who asked may have waited for long.
+// A standstill is a period in which this process did not run, because it or its machine was
+// stopped. A request read right after it may have arrived at any moment of it, so the client may
+// have waited long.
 type standstill struct {
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the following fields
 	alive       time.Time  // when the process was seen to run last
 	from, until time.Time  // the last standstill
 }
@@ -35,10 +34,10 @@ func (s *standstill) tick(now time.Time) {
 	s.note(now)
 }
 
-// note is tick with the lock held.
+// note is tick for a caller that holds the lock.
 func (s *standstill) note(now time.Time) {
 	if !s.alive.IsZero() && now.Sub(s.alive) > stillFor {
-		if s.until.IsZero() || s.alive.Sub(s.until) >= wakeFor { // else what came in the one before may still wait
+		if s.until.IsZero() || s.alive.Sub(s.until) >= wakeFor { // otherwise requests from the earlier standstill may still wait
 			s.from = s.alive
 		}
 		s.until = now
@@ -46,7 +45,7 @@ func (s *standstill) note(now time.Time) {
 	s.alive = now
 }
 
-// came is when what is taken now may have come at the earliest.
+// came returns the earliest time at which a request read now may have arrived.
 func (s *standstill) came(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +56,7 @@ func (s *standstill) came(now time.Time) time.Time {
 	return now
 }
 
-// due is when a request is given up that is taken now, and an error if that is over.
+// due returns the deadline of a request that is read now, and an error if it is over.
 func (a *Aggregator) due(changes bool, now time.Time) (time.Time, error) {
 	until := now.Add(verbTime)
 	if !changes {

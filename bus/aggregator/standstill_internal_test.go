@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What comes while a process stands still is not told apart from what comes right after.
+// TestWhatComesAfterAStandstillMayBeAsOld checks that a request read right after a standstill may
+// be as old as the standstill: the process cannot tell when it arrived.
 func TestWhatComesAfterAStandstillMayBeAsOld(t *testing.T) {
 	at := func(seconds float64) time.Time {
 		return time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second)))

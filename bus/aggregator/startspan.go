@@ -7,8 +7,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// startSpan begins the span of an event that is traced. The spans of all that the event leads to are
-// below it, also of what runs after the answer.
+// startSpan begins the span of a traced event. The spans of everything that the event causes are
+// its children, also of work after the answer.
 type startSpan struct {
 	config *configuration
 	tracer *trace.Tracer

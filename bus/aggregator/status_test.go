@@ -11,7 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A status must fit into a message however many words for sources there are.
+// TestAStatusTellsNotEachOfVeryManySourcesApart checks that a status fits into a message with any
+// number of sources.
 func TestAStatusTellsNotEachOfVeryManySourcesApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
@@ -27,8 +28,8 @@ func TestAStatusTellsNotEachOfVeryManySourcesApart(t *testing.T) {
 	})
 }
 
-// Only who asks for the agents is told of them, and of no more than fit into a
-// message: those that are silent for the longest.
+// TestAStatusTellsOfAgentsWhoeverAsksForThem checks that a status lists agents only on request, and
+// at most as many as fit into a message: those that are silent for the longest.
 func TestAStatusTellsOfAgentsWhoeverAsksForThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := remembering(t, newMemory(), library{})

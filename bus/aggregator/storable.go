@@ -10,11 +10,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// checkStorableEvery is how often a change of the configuration asks whether the store takes writes.
+// checkStorableEvery is the interval at which a change of the configuration checks whether the
+// store accepts writes.
 const checkStorableEvery = time.Second
 
-// whileStorable returns a context that ends when the store takes no writes. A server whose disk
-// is full does not answer them, and a change of the configuration would try for a minute.
+// whileStorable returns a context that ends when the store accepts no writes. A server with a full
+// disk does not answer writes, and a change of the configuration would retry for a minute.
 func (a *Aggregator) whileStorable(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	a.life.beside(func() {

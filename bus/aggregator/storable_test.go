@@ -28,7 +28,8 @@ func (d *disk) wrong() error {
 	return nil
 }
 
-// A request that a full disk left without an answer is told of the disk.
+// TestARequestNamesTheFullDisk checks that the error names the full disk if it left a request
+// without an answer.
 func TestARequestNamesTheFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, disk := newMemory(), new(disk)
@@ -54,8 +55,9 @@ func TestARequestNamesTheFullDisk(t *testing.T) {
 	})
 }
 
-// A change of the configuration ends when the store takes no writes, and names the reason. It
-// waits here for a broker that never loads the version.
+// TestAChangeEndsOnAFullDisk checks that a change of the configuration ends when the store accepts
+// no writes, and that the error names the reason. The change waits for a broker that never loads
+// the version.
 func TestAChangeEndsOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		configs, err := state.OpenConfigs(t.Context(), bustest.JetStream(t, bustest.Start(t)), state.ConfigOptions{})

@@ -61,8 +61,9 @@ func TestACallThatWaitedForTheConfigurationGetsTheOneThatIsActive(t *testing.T) 
 	})
 }
 
-// Whoever freezes an agent does not wait for a broker whose lease is over, also not for the
-// calls whose hooks it runs then.
+// TestACallThatWasUnderWayAsTheLeaseLapsedPassesNoFreeze checks that a client that freezes an agent
+// does not wait for a broker whose lease is over, nor for the calls whose hooks that broker runs
+// then.
 func TestACallThatWasUnderWayAsTheLeaseLapsedPassesNoFreeze(t *testing.T) {
 	for name, c := range map[string]struct {
 		renewed, frozen bool
@@ -93,7 +94,7 @@ func TestACallThatWasUnderWayAsTheLeaseLapsedPassesNoFreeze(t *testing.T) {
 					return
 				}
 				if c.frozen {
-					l.lapsed.Store(false) // what comes next is known here before the call is
+					l.lapsed.Store(false) // this broker applies the next change before the call ends
 					f.frozen("freeze._", `{"agents":"*"}`)
 				}
 				if c.renewed {

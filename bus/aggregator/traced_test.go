@@ -14,12 +14,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// discards is a sink that nobody reads.
+// discards is a sink that drops its spans.
 type discards struct{}
 
 func (discards) Take(*trace.Span) {}
 
-// From a record and from a line of the log one comes to the trace, where one is kept.
+// TestRecordsAndLogsSayWhichTraceTheyAreIn checks that a record and a line of the log name their
+// trace, if the trace is kept.
 func TestRecordsAndLogsSayWhichTraceTheyAreIn(t *testing.T) {
 	const kept, left = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
 	begins := &trace.Tracer{Sink: discards{}, Sample: func(*trace.Context, [16]byte) bool { return true }}

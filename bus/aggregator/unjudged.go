@@ -11,16 +11,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// lostCalls is in the place of a decision of calls that their machine forgot.
+// lostCalls takes the place of the decision for calls that their machine forgot.
 const lostCalls = "lost"
 
-// unjudgedDecisions are what may become of a call that nobody judges.
+// unjudgedDecisions returns the outcomes of a call that no broker judged.
 func unjudgedDecisions() []string {
 	return []string{string(schema.Continue), string(schema.Deny), string(schema.Fail), lostCalls}
 }
 
-// recordUnjudged takes down what a shim decided while nobody answered it. What was
-// said before is not counted, logged and told again.
+// recordUnjudged records the decisions that a shim made while no broker answered it. A call
+// reported before is not counted, logged or published again.
 func (a *Aggregator) recordUnjudged(ctx context.Context, agent string, req *schema.RecordRequest) (*schema.RecordAnswer, error) {
 	store := a.opt.Memory.Unjudged
 	if store == nil {
@@ -45,17 +45,17 @@ func (a *Aggregator) recordUnjudged(ctx context.Context, agent string, req *sche
 		stored.Add(sizeOf(*u))
 		a.unjudged(u)
 	})
-	a.control.records.refund(agent, size-stored.Load()) // what was known before takes no room again
+	a.control.records.refund(agent, size-stored.Load()) // calls reported before take no further room
 	if err != nil {
 		return nil, err
 	}
 	return &schema.RecordAnswer{Fabric: a.fabric(), Known: known}, nil
 }
 
-// unjudgedShare is about what one call takes beside its texts.
+// unjudgedShare is about how many bytes a call takes in addition to its texts.
 const unjudgedShare = 256
 
-// sizeOf is about what calls take where they are stored.
+// sizeOf returns about how many bytes calls take in the store.
 func sizeOf(calls ...schema.Unjudged) (n int64) {
 	for i := range calls {
 		n += unjudgedShare + int64(len(calls[i].Tool)+len(calls[i].Session)+len(calls[i].Why))
@@ -66,7 +66,7 @@ func sizeOf(calls ...schema.Unjudged) (n int64) {
 // maxName bounds a tool's name and a session in a record.
 const maxName = 1024
 
-// checkUnjudged refuses what says nothing, and puts in whose it is.
+// checkUnjudged returns an error for a record without content, and sets its agent.
 func checkUnjudged(u *schema.Unjudged, agent string) (err error) {
 	if u.EventID, err = eventIDOf("calls", u.EventID); err != nil {
 		return err
@@ -88,8 +88,8 @@ func checkUnjudged(u *schema.Unjudged, agent string) (err error) {
 	return nil
 }
 
-// unjudged tells of a call that nobody judged. The worst of them is one that
-// passed: ops people look for it.
+// unjudged counts, logs and publishes a call that no broker judged. Operators look for the calls
+// that passed.
 func (a *Aggregator) unjudged(u *schema.Unjudged) {
 	if u.Lost > 0 {
 		a.report.Metrics.Unjudged.WithLabelValues(lostCalls).Add(float64(u.Lost))

@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// verbTime bounds one request about what is remembered: who asks hears why it
-	// could not be served before they give up, after 5 s by custom.
+	// verbTime bounds one request about stored state. A client that gives up after 5 s, as is
+	// usual, still receives the error.
 	verbTime = 4 * time.Second
 )
 
-// verb is a control request about what is remembered of agents.
+// verb is a control request about the stored state of agents.
 type verb struct {
-	// agent: it is about one, whose subject it is asked on.
+	// agent marks a request about one agent, on the agent's subject.
 	agent bool
-	// changes: it changes something, so that it must not be done long after it was asked.
+	// changes marks a request that changes something and must not run long after it was sent.
 	changes bool
-	// others: it is not the agent itself that asks.
+	// others marks a request that the agent itself does not send.
 	others bool
-	// anybody: it is about nobody in particular, and all agents' sides ask it.
+	// anybody marks a request about no particular agent, which every agent's side sends.
 	anybody bool
-	// large reports whether the answer may be a large one; nil: it never is.
+	// large reports whether the answer may be large; nil: it never is.
 	large func(data []byte) bool
 	serve func(a *Aggregator, ctx context.Context, agent string, data []byte) (any, error)
 }
 
-// verbs are those requests by their names.
+// verbs returns the requests about stored state, by name.
 func verbs() map[string]verb {
 	return map[string]verb{
 		schema.VerbInject:     {changes: true, others: true, serve: reading((*Aggregator).inject)},
@@ -62,7 +62,7 @@ func verbs() map[string]verb {
 	}
 }
 
-// verbNames are the names of all control verbs, in the order of the contract.
+// verbNames returns the names of all control verbs, in the order of the contract.
 func verbNames() []string {
 	return []string{statusVerb, "config", "hooks", schema.VerbInject, schema.VerbPending, schema.VerbWithdraw, schema.VerbAck, schema.VerbDrain,
 		schema.VerbFetch, schema.VerbAnswer, schema.VerbRelay, schema.VerbMode, schema.VerbCheckpoint, schema.VerbRound,
@@ -83,9 +83,9 @@ func reading[Q, A any](serve func(*Aggregator, context.Context, string, *Q) (A, 
 // none is the answer of verbs that have nothing to say.
 type none struct{}
 
-// memorised answers a request about what is remembered, when it is done.
+// memorised answers a request about stored state when its result is ready.
 func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any, error) {
-	done, err := a.intake.limits.requestOf(&v, agent, r.Reply()) // before anything is read
+	done, err := a.intake.limits.requestOf(&v, agent, r.Reply()) // before the request is read
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (a *Aggregator) memorised(v verb, name, agent string, r micro.Request) (any
 	}, nil
 }
 
-// servable says until when a request is served, or why it is not.
+// servable returns the deadline of a request, or why the broker cannot serve it.
 func (a *Aggregator) servable(v *verb, name, agent string) (until time.Time, err error) {
 	switch {
 	case v.agent && agent == "":
@@ -135,7 +135,7 @@ func (a *Aggregator) servable(v *verb, name, agent string) (until time.Time, err
 	return a.due(v.changes, time.Now())
 }
 
-// always is of verbs whose answers may all be large.
+// always is the value of large for verbs whose answers may all be large.
 func always([]byte) bool { return true }
 
 // ofAVersion reports whether a request to follow the configuration reads a version.
@@ -144,8 +144,7 @@ func ofAVersion(data []byte) bool {
 	return readJSON(data, &req) == nil && req.Version > 0
 }
 
-// memorising is a deferred answer that is bounded by itself: what it takes is given
-// back when it was sent.
+// memorising is a deferred answer with a bound of its own. release runs when the answer was sent.
 type memorising struct {
 	answer  deferred
 	release func()
@@ -187,7 +186,7 @@ func notFound(format string, args ...any) error {
 	return &schema.ControlError{Code: schema.CodeNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
-// queue is the injection queue, or why it is not there.
+// queue returns the injection queue, or an error if the broker has no queue.
 func (a *Aggregator) queue() (Queue, error) {
 	if a.opt.Memory.Queue == nil {
 		return nil, unavailable("this broker does not store messages for agents")
@@ -195,11 +194,11 @@ func (a *Aggregator) queue() (Queue, error) {
 	return a.opt.Memory.Queue, nil
 }
 
-// currentFor bounds how long a listing waits for what other brokers accepted.
+// currentFor bounds how long a listing waits for the items that other brokers accepted.
 const currentFor = time.Second
 
-// pending lists what waits, whoever accepted it. Where nobody can say whether that is all,
-// it is what this broker knows.
+// pending lists the items that wait, accepted by any broker. If the list may be incomplete, it has
+// the items that this broker knows.
 func (a *Aggregator) pending(ctx context.Context, agent string, req *schema.PendingRequest) (*schema.PendingAnswer, error) {
 	q, err := a.queue()
 	if err != nil {
@@ -221,7 +220,7 @@ func (a *Aggregator) pending(ctx context.Context, agent string, req *schema.Pend
 	return &answer, nil
 }
 
-// maxAckRequest is how many events one request may acknowledge.
+// maxAckRequest is the largest number of events in one request.
 const maxAckRequest = 1000
 
 // ack acknowledges events, or renews their leases.
@@ -260,7 +259,7 @@ func (a *Aggregator) ack(ctx context.Context, agent string, req *schema.AckReque
 	return none{}, err
 }
 
-// mode says how answers of others reach the agent, and changes that if it is asked to.
+// mode returns how answers of others reach the agent, and changes that if the request has a mode.
 func (a *Aggregator) mode(ctx context.Context, agent string, req *schema.ModeRequest) (*schema.ModeAnswer, error) {
 	q, err := a.queue()
 	if err == nil && req.VoteOnly != nil {
@@ -272,7 +271,7 @@ func (a *Aggregator) mode(ctx context.Context, agent string, req *schema.ModeReq
 	return &schema.ModeAnswer{VoteOnly: q.Peers(agent, "").VoteOnly}, nil
 }
 
-// checkpoint notes that the agent starts again with all that came so far.
+// checkpoint records that the agent starts again with all items so far.
 func (a *Aggregator) checkpoint(ctx context.Context, agent string, _ *none) (none, error) {
 	q, err := a.queue()
 	if err != nil {
@@ -281,9 +280,8 @@ func (a *Aggregator) checkpoint(ctx context.Context, agent string, _ *none) (non
 	return none{}, startsAgain(ctx, q, agent, "")
 }
 
-// startsAgain notes that the agent, or one session of it, starts again: what was accepted
-// so far, by any broker, is deferred no longer. For a session it notes that only if
-// something waits.
+// startsAgain records that the agent, or one of its sessions, starts again. The items accepted
+// before, by any broker, are then no longer deferred. For a session it writes only if items wait.
 func startsAgain(ctx context.Context, q Queue, agent, session string) error {
 	if err := q.Current(ctx); err != nil {
 		return err

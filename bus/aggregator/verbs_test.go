@@ -366,7 +366,8 @@ func TestWhatAnAgentSaysOfItselfIsKept(t *testing.T) {
 	})
 }
 
-// Who asks the service what it can do learns what each verb takes.
+// TestEveryVerbIsAnEndpointWithItsSchema checks that the information about the service describes
+// what each verb takes.
 func TestEveryVerbIsAnEndpointWithItsSchema(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := remembering(t, newMemory(), library{})

@@ -32,7 +32,7 @@ func (s verify) pass(e *arrival) bool {
 	return false
 }
 
-// errUnread says that an agent over its limit sent an event that must be read whole to be verified.
+// errUnread means that an agent over its limit sent an event whose check would need the whole body.
 var errUnread = errors.New("the event could not be read")
 
 // refuse answers an event that cannot be judged as it is. If its agent is over a limit, it costs
@@ -75,7 +75,7 @@ func (a *Aggregator) refuse(e *arrival) {
 	}
 }
 
-// errNoTool says that an event does not tell which hooks match.
+// errNoTool means that an event does not name its tool, so that no hook can be selected.
 var errNoTool = fmt.Errorf("the event is about a tool but does not name it; send the name in tool_name and in the header %s", schema.HeaderTool)
 
 var (
@@ -107,8 +107,8 @@ func plain(r *schema.Routing, body []byte) bool {
 	return false
 }
 
-// consistent says what is wrong if the body does not name the tool that the header
-// names, which is not plain. Workers, who read it anyway, check again.
+// consistent returns an error if the body does not name the tool in the header, which is not plain.
+// Workers read the body anyway and check again.
 func consistent(r *schema.Routing, body []byte) error {
 	_, err := schema.DecodeEvent(body, *r)
 	if err == nil && r.Tool == "" && r.Event.HasTool() {

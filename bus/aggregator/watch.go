@@ -5,8 +5,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// aside counts what is not in a verdict: the answers of hooks that ran beside
-// the one that ended the chain.
+// aside counts results that are not in a verdict: those of hooks that ran at the same time as the
+// one that ended the chain.
 func (a *Aggregator) aside(req *dispatch.Request, _ *schema.Hook, part schema.Verdict) {
 	for i := range part.ExecutedHooks {
 		a.report.Metrics.Executed(&part.ExecutedHooks[i])

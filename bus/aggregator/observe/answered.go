@@ -26,7 +26,7 @@ type Answered struct {
 	Wait time.Duration
 }
 
-// attempt is how often the event was asked; 0: once.
+// attempt returns how often the shim sent the event; 0 means once.
 func (t *Answered) attempt() int {
 	if n, err := strconv.Atoi(t.Msg.Header.Get(schema.HeaderAttempt)); err == nil && n > 1 && n <= bus.MaxAttempt {
 		return n

@@ -34,7 +34,7 @@ type Recorder interface {
 	Put(e record.Entry)
 }
 
-// FeedOptions are what a Feed needs.
+// FeedOptions are the parameters of NewFeed.
 type FeedOptions struct {
 	Conn *nats.Conn
 	// Interest reports whether a client listens on a subject; nil: always.
@@ -79,7 +79,7 @@ func (f *Feed) Aside(r *schema.Routing, part *schema.Verdict) {
 	}
 }
 
-// Shadowed puts on the feed what a shadow hook would have decided.
+// Shadowed publishes what a shadow hook would have decided.
 func (f *Feed) Shadowed(r *schema.Routing, s *dispatch.Shadowed) {
 	if heard, wanted := f.wanted(r.Agent); wanted {
 		rec := schema.RecordOf(r, &s.Part, 0)

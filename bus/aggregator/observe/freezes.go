@@ -6,10 +6,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Whom freezes are about, as the gauge tells it.
+// The kinds of freezes, as labels of the gauge.
 const (
-	frozenAll    = "all"    // everybody: 1 or 0
-	frozenAgents = "agents" // some agents: how many freezes stand
+	frozenAll    = "all"    // 1 if all agents are frozen, else 0
+	frozenAgents = "agents" // the number of freezes of some agents
 )
 
 // When a call was refused because of a freeze.
@@ -28,7 +28,7 @@ func (m *Metrics) startFrozen() {
 	m.Frozen(nil)
 }
 
-// Frozen shows how many freezes stand.
+// Frozen sets the gauges for active freezes.
 func (m *Metrics) Frozen(all []schema.Freeze) {
 	everybody, some := 0, 0
 	for i := range all {

@@ -18,7 +18,7 @@ const expiredDepth = 1024
 // otherSource is how metrics call all sources that are not in their list.
 const otherSource = "other"
 
-// sourceLabels are the sources by which metrics count.
+// sourceLabels returns the sources that have a label of their own.
 func sourceLabels() []string {
 	return []string{schema.SourceHuman, schema.SourcePeer, schema.SourceSubagent, schema.SourceBackground,
 		schema.SourceReminder, schema.SourceTimeout, otherSource}
@@ -72,7 +72,7 @@ func NewLedger(reg prometheus.Registerer, log *slog.Logger) *Ledger {
 	return l
 }
 
-// sourceLabel is the label of a source.
+// sourceLabel returns the label of a source.
 func (l *Ledger) sourceLabel(source string) string {
 	if l.delivered[source] == nil {
 		return otherSource
@@ -98,8 +98,8 @@ func (l *Ledger) Queue() queue.Watch {
 // Conflict counts a write that lost a compare-and-set.
 func (l *Ledger) Conflict() { l.conflicts.Inc() }
 
-// end counts an item that waited for too long. That what is for several agents
-// comes to its end is no trouble: it always does. The feed is best effort.
+// end counts an item that waited too long. An item for several agents always expires, which is no
+// failure. The feed is best effort.
 func (l *Ledger) end(it *schema.Item) {
 	level, what := slog.LevelInfo, "an item for several agents expired"
 	if it.Scope.Agent != "" {

@@ -11,9 +11,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Metrics are what operators watch. No label ever comes from an agent, a
-// session, an input or a tool: hooks and pools are bounded by the
-// configuration, everything else is a fixed list.
+// Metrics are the metrics for operators. No label comes from an agent, a session, an input or a
+// tool. The configuration bounds hooks and pools, and every other label is from a fixed list.
 type Metrics struct {
 	Reruns        *prometheus.CounterVec // pool
 	Conditions    *prometheus.CounterVec // hook
@@ -42,8 +41,8 @@ type Metrics struct {
 
 	events map[schema.EventType]*eventMetrics
 
-	// configuring is held while the series are fitted to a configuration. Of
-	// thousands of hooks that takes a while, in which calls are counted all the same.
+	// configuring is held while the series are fitted to a configuration. With thousands of hooks
+	// that takes a while, in which calls are still counted.
 	configuring sync.Mutex
 
 	// active are the series of the configuration. They are replaced under mu, and never changed.
@@ -262,7 +261,7 @@ func (m *Metrics) hook(name string) *hookMetrics {
 
 func (m *Metrics) forPool(name string) *poolMetrics { return m.active.Load().pools[name] }
 
-// Batch counts a batch of so many hooks.
+// Batch counts a batch and its number of hooks.
 func (m *Metrics) Batch(pool string, hooks int) {
 	if p := m.forPool(pool); p != nil {
 		p.batches.Observe(float64(hooks))

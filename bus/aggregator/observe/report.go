@@ -10,7 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Report is all that an aggregator tells operators.
+// A Report has everything that an aggregator reports to operators.
 type Report struct {
 	Metrics *Metrics
 	Log     *Log
@@ -29,7 +29,8 @@ func (r *Report) Verdict(t *Answered, v *schema.Verdict) {
 	}
 }
 
-// Shed is [Report.Verdict] for an event whose hooks did not run: their failures are no news.
+// Shed is [Report.Verdict] for an event whose hooks did not run, so that their failures are not
+// logged.
 func (r *Report) Shed(t *Answered, v *schema.Verdict) {
 	took := time.Since(t.Arrived)
 	r.Metrics.Verdict(t, v, took)

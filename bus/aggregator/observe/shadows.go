@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The bounds of what is remembered of shadow hooks, which has to fit into one
-// message: a line is one hook, what was decided and what would have been.
+// The bounds of the counts of shadow hooks, which have to fit into one message. A line is one hook
+// with the decision made and the decision that it would have made.
 const (
 	maxShadowLines  = 2048
 	maxShadowReason = 200
@@ -22,14 +22,14 @@ const (
 type Shadows struct {
 	mu    sync.Mutex
 	hooks map[string]map[change]*schema.ShadowCount // guarded by mu
-	lines int                                       // guarded by mu; how many there are
+	lines int                                       // guarded by mu; the number of counts
 }
 
-// change is what was decided, and what would have been.
+// change is the decision made, and the decision that a shadow hook would have made.
 type change struct{ decided, would schema.Decision }
 
-// Configure begins to count the shadow hooks of a configuration, goes on with
-// those that were there before, and forgets the others.
+// Configure counts the shadow hooks of a configuration. It keeps the counts of hooks that were
+// there before, and drops those of the others.
 func (s *Shadows) Configure(cfg *schema.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Shadows) Status() []schema.ShadowStatus {
 	return all
 }
 
-// AddShadow returns a sum with what another broker counted of one hook.
+// AddShadow adds another broker's counts of one hook to a sum.
 func AddShadow(sum []schema.ShadowStatus, h schema.ShadowStatus) []schema.ShadowStatus {
 	i := slices.IndexFunc(sum, func(s schema.ShadowStatus) bool { return s.Hook == h.Hook })
 	if i < 0 {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Allowances are what one agent may store. A zero member is the usual allowance.
+// Allowances are what one agent may store. A zero field means the default.
 type Allowances struct {
-	// Answers is how many of its answers wait for others, whichever broker took them, and
-	// AnswerBytes what those take.
+	// Answers is how many of the agent's answers may wait, accepted by any broker, and AnswerBytes
+	// how many bytes they take.
 	Answers     int
 	AnswerBytes int64
 	// HistoryBytes is how much of its conversations one broker stores in an hour.
@@ -21,12 +21,12 @@ type Allowances struct {
 	Reserve int
 }
 
-// Usual are the allowances where none are given.
+// Usual returns the default allowances.
 func Usual() Allowances {
 	return Allowances{Answers: 1000, AnswerBytes: 64 << 20, HistoryBytes: 128 << 20, UnjudgedBytes: 2 << 20, Reserve: 25}
 }
 
-// Complete has the usual allowance in the place of each that is not given.
+// Complete returns a with defaults in place of zero fields.
 func (a Allowances) Complete() Allowances {
 	u := Usual()
 	for _, m := range []struct{ at, usual *int }{{&a.Answers, &u.Answers}, {&a.Reserve, &u.Reserve}} {
@@ -45,7 +45,7 @@ func (a Allowances) Complete() Allowances {
 // mostReserve is the largest reserve: agents need some room, too.
 const mostReserve = 90
 
-// Check says what is wrong with allowances, by the flags of brokers; nil: nothing.
+// Check returns an error that names the invalid allowances by their flags.
 func (a Allowances) Check() error {
 	var errs []error
 	for _, m := range []struct {

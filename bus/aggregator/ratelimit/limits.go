@@ -9,14 +9,14 @@ import (
 
 // Limits are what one agent may take of a broker. The zero Limits bound nothing.
 type Limits struct {
-	// Rate is how many events a second; 0: any number.
+	// Rate is the number of events per second; 0: any number.
 	Rate float64
-	// Burst is how many may come at once before the rate counts; 0: what comes in two
-	// seconds, but 20 at least.
+	// Burst is the number of events at once before the rate applies; 0: as many as come in two
+	// seconds, at least 20.
 	Burst int
-	// Calls is how many may be under way; 0: any number.
+	// Calls is the number of calls under way; 0: any number.
 	Calls int
-	// Requests is how many control requests a second; 0: in proportion to Rate.
+	// Requests is the number of control requests per second; 0: in proportion to Rate.
 	Requests float64
 }
 
@@ -32,7 +32,7 @@ const (
 	usualBurst, leastBurst = 2, 20
 )
 
-// Check says what is wrong with limits, by the flags of brokers; nil: nothing.
+// Check returns an error that names the invalid limits by their flags.
 func (l Limits) Check() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -57,7 +57,7 @@ func (l Limits) Check() error {
 // None reports whether they bound nothing.
 func (l Limits) None() bool { return l.Rate == 0 && l.Calls == 0 }
 
-// burst is how many may come at once.
+// burst returns how many events may come at once.
 func (l Limits) burst() int {
 	if l.Burst > 0 {
 		return l.Burst
@@ -65,8 +65,8 @@ func (l Limits) burst() int {
 	return min(MaxBurst, max(leastBurst, int(math.Ceil(l.Rate*usualBurst))))
 }
 
-// interval is the time from one event to the next at the rate. It is rounded up, so
-// that no more than the rate ever passes.
+// interval returns the time from one event to the next at the rate, rounded up so that never more
+// than the rate passes.
 func (l Limits) interval() time.Duration {
 	if l.Rate == 0 {
 		return 0

@@ -13,21 +13,20 @@ const (
 	sets = 8192
 )
 
-// A Verdict is what a table says of an event.
+// A Verdict is a table's answer for an event.
 type Verdict uint8
 
 // The verdicts.
 const (
 	// Pass: the event is within the limits.
 	Pass Verdict = iota
-	// OverRate: its agent asks too often.
+	// OverRate means that the agent sends events too fast.
 	OverRate
 	// OverCalls: its agent has too many under way.
 	OverCalls
 )
 
-// A Table keeps agents to limits. It is safe for many goroutines. A nil Table bounds
-// nothing.
+// A Table holds agents to limits. It is safe for concurrent use. A nil Table bounds nothing.
 type Table struct {
 	seed  maphash.Seed
 	epoch time.Time
@@ -40,12 +39,12 @@ type Table struct {
 
 // A set are the agents that share a lock.
 type set struct {
-	mu sync.Mutex // guards what follows
-	// keys are hashes of the agents' names, by a seed that nobody outside knows; 0:
-	// nobody is there.
+	mu sync.Mutex // guards the following fields
+	// keys are hashes of the agents' names, with a seed that is secret to this process; 0: the
+	// place is free.
 	keys [ways]uint64
-	// due is when each has its whole burst again, in nanoseconds since the epoch, and
-	// calls how many of its calls are under way.
+	// due is when each agent has its whole burst again, in nanoseconds since the epoch of the
+	// table. calls is how many of its calls are under way.
 	due   [ways]int64
 	calls [ways]int32
 }
@@ -63,16 +62,16 @@ func NewTable(l Limits) *Table {
 	}
 }
 
-// Key is an agent's key in the table. Beside what it says of itself there may be others
-// who ask about it: each kind counts on its own.
+// Key returns an agent's key in the table. An agent's own requests and requests of others about it
+// have different kinds, and each kind counts apart.
 func (t *Table) Key(kind byte, agent string) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	return max(maphash.String(t.seed, agent)^uint64(kind)*odd, 1)
 }
 
-// Enter counts an event, and says whether it is within the limits. One that is counts as
-// a call under way until [Table.Leave]. One that is over the rate counts for nothing, and
-// would not be after wait, if nothing came meanwhile.
+// Enter counts an event, and returns whether it is within the limits. An accepted event counts as a
+// call under way until [Table.Leave]. An event over the rate does not count. It would be accepted
+// after wait, if no other event came before.
 func (t *Table) Enter(key uint64, now time.Time) (v Verdict, wait time.Duration) {
 	at := int64(now.Sub(t.epoch))
 	s := t.set(key)
@@ -110,9 +109,8 @@ func (t *Table) Leave(key uint64) {
 
 func (t *Table) set(key uint64) *set { return &t.sets[key%sets] }
 
-// find is where an agent is. Where nobody knows it, and there is no room, somebody is
-// forgotten: who has the fewest calls under way, and of those who is the next to have its
-// whole burst again.
+// find returns the place of an agent. If the agent is unknown and the set is full, find removes the
+// agent with the fewest calls under way, and of those the one that has its whole burst again first.
 func (s *set) find(key uint64) int {
 	for i := range s.keys {
 		if s.keys[i] == key {

@@ -75,8 +75,8 @@ func TestCallsUnderWayAreBoundedUntilTheyLeave(t *testing.T) {
 	}
 }
 
-// Whatever comes when, in no stretch of time more than the burst and what the rate gives
-// pass; and nobody is refused who has been slower than that.
+// TestNeverMoreThanTheBurstAndTheRatePass checks that no interval admits more events than the burst
+// and what the rate gives in it. An agent that stays below that is never refused.
 func TestNeverMoreThanTheBurstAndTheRatePass(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.Float64Range(0.1, 10_000).Draw(t, "rate")
@@ -90,7 +90,7 @@ func TestNeverMoreThanTheBurstAndTheRatePass(t *testing.T) {
 			tokens = min(float64(burst), tokens+now.Sub(last).Seconds()*rate)
 			last = now
 			v, wait := table.Enter(key, now)
-			const much = 1e-3 // what is rounded to nanoseconds
+			const much = 1e-3 // the error of rounding to nanoseconds
 			switch {
 			case v == ratelimit.Pass:
 				table.Leave(key)
@@ -112,8 +112,8 @@ func TestNeverMoreThanTheBurstAndTheRatePass(t *testing.T) {
 	})
 }
 
-// A flood of made-up names takes no more memory, and none of them gets an agent forgotten
-// that is over its limits.
+// TestMadeUpNamesGetNobodyForgottenWhoIsOverALimit checks that a flood of invented names takes no
+// more memory, and does not displace an agent that is over its limits.
 func TestMadeUpNamesGetNobodyForgottenWhoIsOverALimit(t *testing.T) {
 	table := ratelimit.NewTable(ratelimit.Limits{Rate: 1, Burst: 100, Calls: 100})
 	began := time.Now()

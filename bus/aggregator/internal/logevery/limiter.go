@@ -67,7 +67,8 @@ func (l *Limiter) Reset(kind any) bool {
 	return c != nil && c.lines > 0
 }
 
-// add begins to count a kind. It returns nil if there are too many kinds. The lock is held.
+// add begins to count a kind. It returns nil if there are too many kinds. The caller holds the
+// lock.
 func (l *Limiter) add(kind any, now time.Time) *count {
 	if len(l.kinds) >= maxKinds && l.each.Every > 0 {
 		for k, c := range l.kinds {

@@ -68,7 +68,8 @@ func TestResetReportsWhetherThereWasALine(t *testing.T) {
 	}
 }
 
-// A client that makes up kinds must not fill the memory. Kinds whose interval is over make room.
+// TestTheLimiterRemembersABoundedNumberOfKinds checks that a client that invents kinds cannot fill
+// the memory. Kinds whose interval is over make room.
 func TestTheLimiterRemembersABoundedNumberOfKinds(t *testing.T) {
 	l, now := logevery.New(logevery.Rate{Lines: 1, Every: time.Second}, logevery.Rate{}), time.Unix(1000, 0)
 	allowed := 0
