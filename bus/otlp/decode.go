@@ -2,16 +2,16 @@ package otlp
 
 import "encoding/binary"
 
-// An answer is what a collector says of a request that it took: how many of its spans it
-// rejected, and why. With none rejected the reason is a warning.
+// An answer is a collector's response to an accepted request: how many spans it rejected, and why.
+// If it rejected none, why is a warning.
 type answer struct {
 	rejected uint64
 	why      string
 }
 
 // readAnswer reads an ExportTraceServiceResponse, by the numbers in
-// opentelemetry/proto/collector/trace/v1. What is none says nothing: the request was
-// taken, and that is all that is known.
+// opentelemetry/proto/collector/trace/v1. A body that is not one gives the zero answer: the
+// collector accepted the request and reported nothing else.
 func readAnswer(data []byte) (a answer) {
 	whole := fields(data, func(number, _ uint64, partial []byte) bool {
 		return number != 1 || partial == nil || fields(partial, func(number, n uint64, text []byte) bool {
@@ -30,9 +30,9 @@ func readAnswer(data []byte) (a answer) {
 	return a
 }
 
-// fields hands on the fields of a message: their numbers, and the value of each, which is a
-// varint, or if text is not nil that. It reports whether data is a message, and use
-// said so of what is in it. Fields of fixed size are skipped; nothing here has one.
+// fields calls use for each field of a message: with its number, and its varint, or with text if
+// that is not nil. It returns true if data is a message and use returned true for every field. It
+// skips fields of fixed size, which no message here has.
 func fields(data []byte, use func(number, n uint64, text []byte) bool) bool {
 	for len(data) > 0 {
 		tag, size := binary.Uvarint(data)

@@ -42,7 +42,7 @@ func TestAnswersAreReadAsOpenTelemetryWritesThem(t *testing.T) {
 	}
 }
 
-// What is read here OpenTelemetry's own code reads in the same way.
+// FuzzAnswers checks that OpenTelemetry's own code reads the same values.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add([]byte("\x0a\x07\x08\x03\x12\x03why"))
@@ -51,7 +51,7 @@ func FuzzAnswers(f *testing.F) {
 		got := readAnswer(data)
 		var want collector.ExportTraceServiceResponse
 		if got == (answer{}) || proto.Unmarshal(data, &want) != nil {
-			return // it says nothing, or is none for a reason that does not matter here
+			return // it has no content, or is invalid for a reason that does not matter here
 		}
 		said := want.GetPartialSuccess()
 		if int64(got.rejected) != max(0, said.GetRejectedSpans()) || got.why != said.GetErrorMessage() {

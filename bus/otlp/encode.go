@@ -41,14 +41,14 @@ func (b *buffer) raw(field uint64, data []byte) {
 	*b = append(binary.AppendUvarint(*b, uint64(len(data))), data...)
 }
 
-// within writes a message in a field. Its length, known only behind it, stands before it.
+// within writes a message in a field. Its length comes first but is known only afterwards.
 func (b *buffer) within(field uint64, write func(*buffer)) {
 	var inner buffer
 	write(&inner)
 	b.raw(field, inner)
 }
 
-// encode is the request that hands spans over.
+// encode returns an export request with spans.
 func encode(resource []trace.Attribute, spans []*trace.Span) []byte {
 	var b buffer
 	b.within(1, func(b *buffer) { // resource_spans
@@ -78,7 +78,7 @@ func (b *buffer) span(s *trace.Span) {
 	b.number(6, uint64(s.Kind))
 	began := s.Start.UnixNano()
 	b.time(7, began)
-	b.time(8, began+int64(max(0, s.End.Sub(s.Start)))) // by the clock that nobody sets
+	b.time(8, began+int64(max(0, s.End.Sub(s.Start)))) // by the monotonic clock, which clock changes do not affect
 	b.attributes(9, s.Attributes)
 	if s.Error != "" {
 		b.within(15, func(b *buffer) {
@@ -107,7 +107,7 @@ func (b *buffer) attributes(field uint64, all []trace.Attribute) {
 func (b *buffer) value(v any) {
 	switch v := v.(type) {
 	case string:
-		b.raw(1, []byte(v)) // an empty one, too, is there
+		b.raw(1, []byte(v)) // also if it is empty
 	case bool:
 		n := uint64(0)
 		if v {

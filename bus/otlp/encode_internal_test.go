@@ -17,7 +17,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// What is written by hand is what OpenTelemetry's own code reads.
+// TestSpansAreWrittenAsOpenTelemetryReadsThem checks that OpenTelemetry's own code reads the
+// hand-written encoding.
 func TestSpansAreWrittenAsOpenTelemetryReadsThem(t *testing.T) {
 	began := time.Unix(1700000000, 5)
 	child := &trace.Span{

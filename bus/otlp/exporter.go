@@ -28,20 +28,21 @@ import (
 )
 
 const (
-	// tries is how often a batch is sent to a collector that is not there or has too
-	// much to do, each time after twice the wait.
+	// tries is how often a batch is sent to a collector that is unreachable or overloaded. The wait
+	// doubles each time.
 	tries = 3
-	// maxResponse bounds what is read of a response, which says what was rejected, and
-	// after which the connection is used again.
+	// maxResponse bounds how much of a response is read, for the rejected spans and so that the
+	// connection can be reused.
 	maxResponse = 64 << 10
-	// complainEvery is how often it is said at most that a collector rejects spans.
+	// complainEvery is the shortest time between two log lines about rejected spans.
 	complainEvery = time.Minute
 )
 
-// firstWait is how long it waits before it sends a batch once more.
+// firstWait is how long the exporter waits before it retries a batch.
 const firstWait = time.Second
 
-// An Exporter hands spans to a collector. A nil one has no tracer, and nothing to end.
+// An Exporter sends spans to a collector. A nil Exporter traces nothing, and its methods do
+// nothing.
 type Exporter struct {
 	set    Settings
 	client *http.Client
@@ -49,23 +50,23 @@ type Exporter struct {
 	queue  chan *trace.Span
 
 	sent, dropped atomic.Uint64
-	ending        chan struct{} // closed when what waits is to go out now
+	ending        chan struct{} // closed when waiting spans are to be sent at once
 	end           sync.Once
 	done          chan struct{}
 	life          context.Context //nolint:containedctx // of the requests under way
 	cut           context.CancelFunc
 
-	// What has been said; only its own goroutine knows.
+	// State of the log; only the goroutine run uses it.
 	told    uint64
 	failing bool
-	// What was rejected since that was last said, and when it was.
+	// The rejected spans since the last log line about them, and when that was.
 	rejected   uint64
 	complained time.Time
 }
 
-// FromEnvironment starts what the process's environment asks for; nil: nothing. What is
-// wrong there is logged, and nobody traces: those variables are often meant for others,
-// and no call must fail for them.
+// FromEnvironment starts the exporter that the OTEL_* variables configure; nil: none. If a variable
+// is invalid, it logs the error and tracing is off: the variables are often meant for other
+// programs, and no call may fail because of them.
 func FromEnvironment(service string, log *slog.Logger) *Exporter {
 	x, err := start(os.Getenv, service, log)
 	if err != nil {
@@ -93,7 +94,7 @@ func New(set Settings, log *slog.Logger) (*Exporter, error) {
 		client: &http.Client{
 			Timeout:   set.Timeout,
 			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: conf, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute},
-			// Headers are for the collector, and for nobody that it names.
+			// The headers are for the collector, and not for a host to which it redirects.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -119,7 +120,7 @@ func (x *Exporter) Take(s *trace.Span) {
 	}
 }
 
-// Sent is how many spans a collector took.
+// Sent returns how many spans a collector accepted.
 func (x *Exporter) Sent() uint64 {
 	if x == nil {
 		return 0
@@ -127,7 +128,8 @@ func (x *Exporter) Sent() uint64 {
 	return x.sent.Load()
 }
 
-// Dropped is how many spans nobody took.
+// Dropped returns how many spans were lost, because they could not be sent or the collector
+// rejected them.
 func (x *Exporter) Dropped() uint64 {
 	if x == nil {
 		return 0
@@ -135,7 +137,7 @@ func (x *Exporter) Dropped() uint64 {
 	return x.dropped.Load()
 }
 
-// Close sends what waits, until ctx ends. No span is taken afterwards.
+// Close sends the waiting spans, until ctx ends. The exporter accepts no spans afterwards.
 func (x *Exporter) Close(ctx context.Context) {
 	if x == nil {
 		return
@@ -150,7 +152,7 @@ func (x *Exporter) Close(ctx context.Context) {
 	x.client.CloseIdleConnections()
 }
 
-// CloseIn is [Exporter.Close] with so much time.
+// CloseIn is [Exporter.Close] with a limit on its time.
 func (x *Exporter) CloseIn(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -201,10 +203,10 @@ func (x *Exporter) gather(batch []*trace.Span) []*trace.Span {
 	return batch
 }
 
-// errLater marks what may be sent again.
+// errLater marks an error after which the batch may be sent again.
 var errLater = errors.New("it may be sent again")
 
-// send hands a batch over, and counts what became of its spans.
+// send sends a batch, and counts its spans as sent or dropped.
 func (x *Exporter) send(body []byte, spans int) (err error) {
 	wait := firstWait
 	for try := 1; ; try++ {
@@ -221,8 +223,8 @@ func (x *Exporter) send(body []byte, spans int) (err error) {
 	}
 }
 
-// taken counts the spans of a batch that a collector took, all but those that it says it
-// rejected: whoever looks for a trace there must be able to find out why it has holes.
+// taken counts the spans of a batch that the collector accepted, without those that it rejected. It
+// logs rejections, so that a user who misses spans in a trace can find the reason.
 func (x *Exporter) taken(said answer, spans uint64) {
 	rejected := min(said.rejected, spans)
 	x.sent.Add(spans - rejected)
@@ -272,7 +274,7 @@ func (x *Exporter) post(body []byte) (said answer, err error) {
 		return said, fmt.Errorf("cannot reach the collector: %w (%w)", err, errLater)
 	}
 	defer resp.Body.Close()
-	read, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // one that is cut off says nothing
+	read, _ := io.ReadAll(io.LimitReader(resp.Body, maxResponse)) // a response that is cut off gives the zero answer
 	switch code := resp.StatusCode; {
 	case code/100 == 2:
 		return readAnswer(read), nil
@@ -283,7 +285,7 @@ func (x *Exporter) post(body []byte) (said answer, err error) {
 	}
 }
 
-// tell says that spans are dropped, once, and that they are taken again.
+// tell logs once that spans are dropped, and once that the collector accepts them again.
 func (x *Exporter) tell(err error) {
 	dropped := x.dropped.Load()
 	switch lost := dropped - x.told; {

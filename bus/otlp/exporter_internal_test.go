@@ -19,11 +19,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// A fake is a collector in place of the network, and the log of who sends to it.
+// A fake replaces the network and the collector, and holds the exporter's log.
 type fake struct {
 	mu     sync.Mutex // guards all but the log, which has its own
 	answer func(*http.Request) (int, error)
-	says   *collector.ExportTracePartialSuccess // where it takes what it gets; nil: nothing
+	says   *collector.ExportTracePartialSuccess // the answer if it accepts spans; nil: empty
 	asked  int
 	spans  []string
 
@@ -31,14 +31,14 @@ type fake struct {
 	log     bytes.Buffer
 }
 
-// has is what it was asked, and what it took.
+// has returns how many requests it received, and the spans that it accepted.
 func (f *fake) has() (asked int, spans string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked, strings.Join(f.spans, " ")
 }
 
-// answers is how it answers from now on.
+// answers sets the fake's answer from now on.
 func (f *fake) answers(how func(*http.Request) (int, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,7 +79,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Body: io.NopCloser(bytes.NewReader(body))}, err
 }
 
-// objects is how it goes on: it takes what it gets, and says that of it.
+// objects makes the fake accept all spans from now on, with a partial success in its answer.
 func (f *fake) objects(rejected int64, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +94,7 @@ func (f *fake) exporter(t *testing.T, env ...string) *Exporter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.client.Transport = f // no span is there yet
+	x.client.Transport = f // the exporter has no spans yet
 	return x
 }
 
@@ -104,7 +104,7 @@ func tell(x *Exporter, names ...string) {
 	}
 }
 
-// pass lets time pass, and what is due then be done.
+// pass lets time pass, and waits until the work due by then is done.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -135,7 +135,8 @@ func TestSpansGoOutTogether(t *testing.T) {
 	})
 }
 
-// A collector that is away holds nobody up. What it misses is counted, and said once.
+// TestACollectorThatIsAway checks that an unreachable collector delays no call. The exporter counts
+// the dropped spans, and logs the failure once.
 func TestACollectorThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: func(*http.Request) (int, error) { return 0, errors.New("connection refused") }}
@@ -159,7 +160,8 @@ func TestACollectorThatIsAway(t *testing.T) {
 	})
 }
 
-// What a collector takes and rejects is counted as dropped, and said once a minute at most.
+// TestACollectorThatRejectsSpans checks that spans which a collector rejects count as dropped, and
+// that the exporter logs that once a minute at most.
 func TestACollectorThatRejectsSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: always(http.StatusOK)}
@@ -253,7 +255,7 @@ func TestACollectorThatRefusesIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-// The end does not wait for a collector that says nothing.
+// TestTheEndIsBounded checks that Close does not wait for a collector that does not answer.
 func TestTheEndIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{answer: func(r *http.Request) (int, error) { <-r.Context().Done(); return 0, r.Context().Err() }}

@@ -8,8 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// sampler is what OTEL_TRACES_SAMPLER asks for. A parent's word counts unless it says
-// otherwise, so that a trace is kept whole or not at all.
+// sampler returns the sampler in OTEL_TRACES_SAMPLER. By default the parent's decision counts, so
+// that a trace is kept whole or not at all.
 func (r *reading) sampler() trace.Sampler {
 	name := r.env(envSampler)
 	if name == "" {
@@ -38,7 +38,7 @@ func (r *reading) sampler() trace.Sampler {
 	}
 }
 
-// share is the part of the traces to keep.
+// share returns the share of the traces to keep.
 func (r *reading) share() float64 {
 	v := r.env(envSampleArg)
 	if v == "" {
@@ -51,8 +51,8 @@ func (r *reading) share() float64 {
 	return f
 }
 
-// ratio keeps that part of all traces. The id decides, so that all who have the same
-// share keep the same ones.
+// ratio keeps a share of all traces. The id decides, so that all processes with the same share keep
+// the same traces.
 func ratio(share float64) trace.Sampler {
 	below := uint64(share * (1 << 63))
 	return func(_ *trace.Context, id [16]byte) bool { return binary.BigEndian.Uint64(id[8:])>>1 < below }

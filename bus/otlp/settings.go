@@ -32,30 +32,30 @@ const (
 	envTraces = "OTEL_EXPORTER_OTLP_TRACES_"
 )
 
-// maxQueue bounds what may be asked for of OTEL_BSP_MAX_QUEUE_SIZE.
+// maxQueue is the largest accepted OTEL_BSP_MAX_QUEUE_SIZE.
 const maxQueue = 1 << 16
 
-// Settings say where spans go, and which. [Read] makes them.
+// Settings configure an [Exporter]. [Read] makes them.
 type Settings struct {
-	// URL takes them; empty: nobody traces. It may hold a secret, as Header may: neither
-	// is ever logged.
+	// URL is the endpoint for traces; empty: tracing is off. URL and Header may hold secrets, and
+	// are never logged.
 	URL    string
 	Header http.Header
 	TLS    certs.Files
 	Gzip   bool
 	// Timeout bounds one request.
 	Timeout time.Duration
-	// Resource is what is told of this process.
+	// Resource describes this process.
 	Resource []trace.Attribute
-	// Queue is how many spans may wait, Batch how many go out at once, Delay how long
-	// they wait for others.
+	// Queue is how many spans may wait, Batch how many go out at once, and Delay how long a span
+	// waits for a batch to fill.
 	Queue, Batch int
 	Delay        time.Duration
-	// Sample says which traces are kept.
+	// Sample decides which traces are kept.
 	Sample trace.Sampler
 }
 
-// reading reads the environment, and collects what is wrong with it.
+// reading reads the environment, and collects the errors in it.
 type reading struct {
 	env  func(string) string
 	errs []error
@@ -65,8 +65,8 @@ func (r *reading) fault(format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf(format, args...))
 }
 
-// Read reads the variables of OpenTelemetry. Without an endpoint nobody traces, and no
-// other variable is looked at. service is the name of who asks; OTEL_SERVICE_NAME counts more.
+// Read reads the OTEL_* variables. Without an endpoint, tracing is off, and Read does not check the
+// other variables. service is the default service name; OTEL_SERVICE_NAME overrides it.
 func Read(env func(string) string, service string) (Settings, error) {
 	r := &reading{env: env}
 	if r.endpoint() == "" || strings.EqualFold(env(envDisabled), "true") || env(envExporter) == "none" {
@@ -94,7 +94,7 @@ func Read(env func(string) string, service string) (Settings, error) {
 	return s, nil
 }
 
-// named is the variable of the exporter that counts.
+// named returns the variable of the exporter that applies.
 func (r *reading) named(what string) string {
 	if r.env(envTraces+what) != "" {
 		return envTraces + what
@@ -106,8 +106,8 @@ func (r *reading) otlp(what string) string { return r.env(r.named(what)) }
 
 func (r *reading) endpoint() string { return r.otlp("ENDPOINT") }
 
-// url is where spans go. What is given for spans alone is the whole address; what is
-// given for everything has the path of spans added. Its value may hold a secret.
+// url returns the endpoint for spans. The variable for spans alone has the whole address. The
+// variable for all signals gets the path of spans added. The value may be a secret.
 func (r *reading) url() string {
 	name := r.named("ENDPOINT")
 	u, err := url.Parse(r.env(name))
@@ -121,8 +121,8 @@ func (r *reading) url() string {
 	return u.String()
 }
 
-// pairs reads name=value,name=value, with %XX for what may not stand there. It never
-// repeats a value.
+// pairs reads name=value,name=value, with %XX for reserved characters. Its errors never contain a
+// value.
 func (r *reading) pairs(name string, use func(key, value string)) {
 	for pair := range strings.SplitSeq(r.env(name), ",") {
 		if strings.TrimSpace(pair) == "" {
@@ -139,7 +139,7 @@ func (r *reading) pairs(name string, use func(key, value string)) {
 	}
 }
 
-// header is what goes with every request. Values are secrets.
+// header returns the headers of every request. Their values are secrets.
 func (r *reading) header() http.Header {
 	h := http.Header{}
 	name := r.named("HEADERS")
@@ -163,7 +163,7 @@ func (r *reading) gzip() bool {
 	return c == "gzip"
 }
 
-// number is a whole number from 1 to most.
+// number reads a whole number from 1 to most.
 func (r *reading) number(name string, standard, most int) int {
 	v := r.env(name)
 	if v == "" {
@@ -177,7 +177,7 @@ func (r *reading) number(name string, standard, most int) int {
 	return n
 }
 
-// resource is what is told of this process: the attributes of the environment over its own.
+// resource returns the attributes of this process. Those of the environment override its own.
 func (r *reading) resource(service string) []trace.Attribute {
 	given := map[string]string{}
 	var order []string

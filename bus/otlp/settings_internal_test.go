@@ -12,7 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// environment is one of these variables, name=value.
+// environment returns the lookup function of an environment with these variables, name=value.
 func environment(all ...string) func(string) string {
 	return func(name string) string {
 		for _, kv := range all {
@@ -68,7 +68,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A sentence says which variable is wrong, and what to write, and no secret.
+// TestFaultySettings checks that an error names the variable and a valid value, and contains no
+// secret.
 func TestFaultySettings(t *testing.T) {
 	for fault, want := range map[string]string{
 		"OTEL_EXPORTER_OTLP_ENDPOINT=secret:4318":         "OTEL_EXPORTER_OTLP_ENDPOINT is not a valid URL for spans; use one such as http://127.0.0.1:4318",

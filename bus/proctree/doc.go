@@ -6,9 +6,10 @@ package proctree
 
 import "crypto/rand"
 
-// MarkName is the variable by which the processes that a process has started are
-// known, in whatever session and below whatever parent.
+// MarkName is the environment variable that identifies the processes that a process started, in any
+// session and below any parent.
 const MarkName = "HOOKFABRIC_PROCESS"
 
-// NewMark is a line of the environment of one process, by which [Kill] knows what it starts.
+// NewMark returns an environment variable for one process, by which [Kill] finds what that process
+// starts.
 func NewMark() string { return MarkName + "=" + rand.Text() }

@@ -7,16 +7,16 @@ import (
 	"syscall"
 )
 
-// killRounds is how often processes are looked for that others started while they
-// were being killed.
+// killRounds is how often Kill looks for processes that others started while they were being
+// killed.
 const killRounds = 8
 
-// Kill ends a process, by killing it and its group with kill, and what it has started in
-// sessions of their own: its descendants, and those that have its mark in their environment.
-// The process goes first: a hook whose child is gone might answer. Kill looks at all
-// processes of the system: use it for one that did not end as it should.
+// Kill ends a process and its group with kill, and the processes that it started in sessions of
+// their own: its descendants, and those with its mark in their environment. The process is killed
+// first: a hook whose child is gone might answer. Kill looks at all processes of the system; use it
+// for a process that did not end as it should.
 func Kill(pid int, mark string, kill func()) {
-	all := descendants(pid, []byte(mark)) // while it still says whose children they are
+	all := descendants(pid, []byte(mark)) // before the processes lose their parents
 	kill()
 	for range killRounds {
 		for _, p := range all {
@@ -28,8 +28,8 @@ func Kill(pid int, mark string, kill func()) {
 	}
 }
 
-// descendants are the processes below pid, and the marked ones with all below
-// them, but for those that have ended and were not reaped.
+// descendants returns the processes below pid, and the marked ones with all below them, except
+// those that have ended and were not reaped.
 func descendants(pid int, mark []byte) (all []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Diff says in sentences where a real verdict is not the expected one. Texts
-// that the fabric words itself need not agree: an error counts by its hook,
-// and a reason in the fabric's own words must only be there.
+// Diff returns a sentence for each difference of a real verdict from the expected one. The fabric's
+// own texts need not agree: an error counts by its hook, and a reason in the fabric's own words
+// must only exist.
 func (x Expectation) Diff(got schema.Verdict) []string {
 	var d differ
 	d.same("decision", spelled(x.Decision), spelled(got.Decision))
@@ -34,11 +34,10 @@ func (x Expectation) Diff(got schema.Verdict) []string {
 	return d
 }
 
-// DiffCalls says in sentences where the hooks that really ran are not the
-// expected ones, or saw something else than they should have. The order of
-// got does not matter, since neighbours may run side by side. A hook may have
-// run more than once (a re-run), but must have run, unless its answer is one
-// that stands for never having been reached: those are in unreached.
+// DiffCalls returns a sentence for each difference of the hooks that really ran from the expected
+// ones, and for each that saw another input. The order of got does not matter, because neighbours
+// may run at the same time. A hook may have run more than once (a re-run). It must have run, unless
+// its answer means that it was never reached: those hooks are in unreached.
 func (x Expectation) DiffCalls(got []Call, unreached ...string) []string {
 	var d differ
 	may := slices.Concat(x.Calls, x.Beside)
@@ -68,7 +67,7 @@ func (d *differ) same(what string, want, got any) {
 	}
 }
 
-// spelled: no opinion has two spellings.
+// spelled maps the two spellings of no opinion to one.
 func spelled(d schema.Decision) schema.Decision {
 	if d == schema.None {
 		return schema.Continue
@@ -76,7 +75,7 @@ func spelled(d schema.Decision) schema.Decision {
 	return d
 }
 
-// inOwnWords is what was injected, where the model has it cut in the model's words.
+// inOwnWords replaces a cut reason in got by the model's words for it.
 func inOwnWords(want, got []schema.Injection) []schema.Injection {
 	got = slices.Concat(got)
 	for i := range got {
@@ -108,7 +107,7 @@ func canonicals(vs []jsontext.Value) []string {
 	return out
 }
 
-// rows are what of the trail is determined: not how long, where and in which words.
+// rows returns the determined part of a trail: no durations, workers or wording.
 func rows(trail []schema.ExecutedHook) []schema.ExecutedHook {
 	var out []schema.ExecutedHook
 	for _, h := range trail {
@@ -135,8 +134,8 @@ func blamed(errors []string) map[string]int {
 	return out
 }
 
-// seen is what of an event hooks must see alike: who, what, and every part
-// that a hook before may have rewritten.
+// seen returns the parts of an event that hooks must see alike, including every part that an
+// earlier hook may have rewritten.
 func seen(e schema.Event) []string {
 	return []string{
 		string(e.HookType), e.AgentID, e.SessionID, e.EventID, e.ToolName, e.Prompt,

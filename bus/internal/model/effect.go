@@ -8,7 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// isEffect: an effect is an object with one member, whose value is an object of
+// isEffect reports whether v is an effect: an object with one member, whose value is an object in
 // that member's form.
 func isEffect(v jsontext.Value) bool {
 	name, body, ok := onlyMember(v)
@@ -26,7 +26,7 @@ func isEffect(v jsontext.Value) bool {
 	return false
 }
 
-// members are those of an object; nil: it is none.
+// members returns the members of an object; nil: v is not an object.
 func members(v jsontext.Value) map[string]jsontext.Value {
 	var m map[string]jsontext.Value
 	if v.Kind() != '{' || schema.Unmarshal(v, &m) != nil {
@@ -44,13 +44,13 @@ func onlyMember(v jsontext.Value) (name string, body map[string]jsontext.Value, 
 	return "", nil, false
 }
 
-// isAppend: a text that is not empty, of anybody but a tool.
+// isAppend reports whether m has a text that is not empty, in a role other than tool.
 func isAppend(m map[string]jsontext.Value) bool {
 	content, isText := text(m["content"])
 	return isText && content != "" && isRole(m["role"], "system", "user", "assistant")
 }
 
-// isFlags: some flags, each with a name and a value that are not too long.
+// isFlags reports whether m has flags, with names and values within the limits.
 func isFlags(m map[string]jsontext.Value) bool {
 	for name, v := range m {
 		if name == "" || len(name) > schema.MaxFlag || len(v) > schema.MaxFlagValue {
@@ -60,8 +60,7 @@ func isFlags(m map[string]jsontext.Value) bool {
 	return len(m) > 0 && len(m) <= schema.MaxFlags
 }
 
-// isDrop: something must be picked, and from one end only. What it would be picked by
-// must be known.
+// isDrop reports whether m selects messages to drop, from one end only and by known criteria.
 func isDrop(m map[string]jsontext.Value) bool {
 	for name := range m {
 		if !slices.Contains([]string{"first", "last", "role", "containing"}, name) {
@@ -78,18 +77,18 @@ func isDrop(m map[string]jsontext.Value) bool {
 	return isRole(m["role"], "system", "user", "assistant", "tool") && (first > 0 || last > 0 || part != "" || role != "")
 }
 
-// isRole: no role is one, too.
+// isRole reports whether v is one of the known roles, or no role.
 func isRole(v jsontext.Value, known ...string) bool {
 	role, isText := text(v)
 	return isText && (role == "" || slices.Contains(known, role))
 }
 
-// text: absent and null are the empty one.
+// text returns v as a text. An absent value and null are the empty text.
 func text(v jsontext.Value) (s string, ok bool) {
 	return s, absent(v) || v.Kind() == '"' && schema.Unmarshal(v, &s) == nil
 }
 
-// count: absent and null are 0, and nothing counts below it.
+// count returns v as a number of at least 0. An absent value and null are 0.
 func count(v jsontext.Value) (n int, ok bool) {
 	return n, absent(v) || v.Kind() == '0' && schema.Unmarshal(v, &n) == nil && n >= 0
 }

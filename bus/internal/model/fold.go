@@ -8,17 +8,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Fold makes one of two neighbours' results, a before b in registration order.
-// It is associative and the zero [Part] is its unit, so it does not matter who
-// folds which neighbours first.
+// Fold combines two adjacent results, a before b in registration order. It is associative, and the
+// zero [Part] is its unit. Adjacent results may therefore be folded in any grouping.
 func Fold(t schema.EventType, a, b Part) Part {
 	r := ruleOf(t)
 	if r.terminal(a.Decision) || stopped(a) {
-		return a // nothing after it counts, what ran beside it is dropped
+		return a // later results do not count, and results of hooks that ran at the same time are dropped
 	}
 	out := weigh(a, b)
 	if r.chain && r.terminal(b.Decision) {
-		out = b // of what came before it only the trail, the errors and the injections stay
+		out = b // of the results before b, only the trail, the errors and the injections stay
 	}
 	out.Injections = slices.Concat(a.Injections, b.Injections)
 	out.ExecutedHooks = slices.Concat(a.ExecutedHooks, b.ExecutedHooks)
@@ -26,14 +25,15 @@ func Fold(t schema.EventType, a, b Part) Part {
 	return out
 }
 
-// stopped: a stop came after a fail that did not end the chain. The fail stays.
+// stopped reports whether a stop came after a fail that did not end the chain. The fail stays.
 func stopped(p Part) bool {
 	n := len(p.ExecutedHooks)
 	return p.Decision == schema.Fail && n > 0 && p.ExecutedHooks[n-1].Decision == schema.Stop
 }
 
-// weigh: the greater decision wins, the first of equals, with its reason; the
-// later rewrite wins, because its hook saw the earlier one; effects add up.
+// weigh combines decisions, rewrites and effects. The greater decision wins with its reason, and
+// the first of equals. The later rewrite wins, because its hook saw the earlier one. Effects add
+// up.
 func weigh(a, b Part) Part {
 	greater := a
 	if rank(b.Decision) > rank(a.Decision) {
@@ -65,9 +65,8 @@ func FoldAll(t schema.EventType, parts ...Part) Part {
 	return out
 }
 
-// Feedback is the fold of all hooks as the agent reads it: where a deny is feedback, the
-// verdict gives that of one hook as its reason, and that of all others beside what hooks
-// inject.
+// Feedback returns the fold of all hooks as the agent reads it. Where a deny is feedback, the
+// verdict has one hook's deny as its reason, and those of the others in the injections.
 func Feedback(t schema.EventType, p Part) Part {
 	if ruleOf(t).chain {
 		return p
@@ -85,7 +84,7 @@ func Feedback(t schema.EventType, p Part) Part {
 	return p
 }
 
-// rewritten is the event as a hook with this result leaves it to the next.
+// rewritten returns the event as a hook with this result leaves it to the next.
 func rewritten(e schema.Event, p Part) schema.Event {
 	switch ruleOf(e.HookType).rewrite {
 	case input:

@@ -4,8 +4,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Script says what asking a hook gives, by the hook and the event as the
-// hook sees it. It must answer alike when asked alike.
+// A Script returns a hook's answer to an event as the hook sees it. It must return the same answer
+// for the same arguments.
 type Script func(h schema.Hook, input schema.Event) Answer
 
 // Options are the circumstances of a call. The zero Options are a sound event
@@ -19,31 +19,30 @@ type Options struct {
 	Unreadable bool
 }
 
-// A Call is one hook asked, with the event as it saw it.
+// A Call is one hook that was called, with the event as it saw it.
 type Call struct {
 	Hook  string
 	Input schema.Event
 }
 
-// An Expectation is what must come out of one call.
+// An Expectation is the required result of one call.
 type Expectation struct {
 	// Part is the verdict; no opinion is spelled [schema.None].
 	Part
-	// Event is the moment that was judged.
+	// Event is the event's type.
 	Event schema.EventType
 	// Calls are the hooks that count, in order.
 	Calls []Call
-	// Beside are hooks behind the one that ended the chain which may have run
-	// all the same, because they stand side by side with it. Nothing of them
-	// is in the verdict.
+	// Beside has the hooks after the one that ended the chain that may have run too, because they
+	// run at the same time. Their results are not in the verdict.
 	Beside []Call
-	// Shadow are the shadow hooks that the event concerns. Whether and when
-	// they run is nobody's business on this path.
+	// Shadow has the shadow hooks that the event concerns. The model does not say whether or when
+	// they run.
 	Shadow []string
 }
 
-// Judge says what must come out when an event meets a configuration and hooks
-// answer by script. The event's type, agent and tool are taken as facts.
+// Judge returns the required result for an event, a configuration and a script. It trusts the
+// event's type, agent and tool.
 func Judge(cfg schema.Config, e schema.Event, script Script, o Options) Expectation {
 	x := Expectation{Event: e.HookType}
 	var hooks []schema.Hook
@@ -56,7 +55,7 @@ func Judge(cfg schema.Config, e schema.Event, script Script, o Options) Expectat
 		}
 	}
 	switch {
-	case o.Forged: // found out before anybody is asked
+	case o.Forged: // detected before any hook is called
 		x.Part = unjudged(cfg, e, true)
 	case len(hooks) == 0 && !Guarded(cfg, e.AgentID, e.HookType, e.ToolName): // nothing matches: answered at once
 	case o.Unreadable:
@@ -69,8 +68,8 @@ func Judge(cfg schema.Config, e schema.Event, script Script, o Options) Expectat
 	return x
 }
 
-// ask asks hooks one after the other: each sees the event as those before left
-// it, and those behind a terminal result are not asked.
+// ask calls hooks in order. Each sees the event as the hooks before it left it. Hooks after a
+// terminal result are not called.
 func (x *Expectation) ask(hooks []schema.Hook, e schema.Event, script Script, o Options) {
 	for i, h := range hooks {
 		if !holds(h, e, o) {
@@ -89,7 +88,7 @@ func (x *Expectation) ask(hooks []schema.Hook, e schema.Event, script Script, o 
 	}
 }
 
-// beside: neighbours that are all readonly run side by side.
+// beside collects the neighbours that run at the same time because all of them are readonly.
 func (x *Expectation) beside(behind []schema.Hook, e schema.Event, o Options) {
 	for _, h := range behind {
 		if !h.Readonly {
@@ -101,8 +100,8 @@ func (x *Expectation) beside(behind []schema.Hook, e schema.Event, o Options) {
 	}
 }
 
-// holds: a false condition costs no dispatch; one that cannot be evaluated
-// counts as true.
+// holds reports whether the hook's condition is true. A condition that cannot be evaluated counts
+// as true.
 func holds(h schema.Hook, e schema.Event, o Options) bool {
 	if h.When == "" || o.When == nil {
 		return true
@@ -111,10 +110,9 @@ func holds(h schema.Hook, e schema.Event, o Options) bool {
 	return ok || err != nil
 }
 
-// unjudged: a call that no hook can judge is denied if it is guarded, else
-// allowed with the reason said. A forged tool name is denied where a deny can
-// keep the tool from running or the prompt from being read, whatever the
-// policies.
+// unjudged returns the result of a call that no hook can judge. A guarded call is denied; another
+// one is allowed, with the reason. A forged tool name is denied if a deny can prevent the tool's
+// run or the reading of the prompt, regardless of the policies.
 func unjudged(cfg schema.Config, e schema.Event, forged bool) Part {
 	const sentence = "the event cannot be judged as it is"
 	blocking := ruleOf(e.HookType).blocking

@@ -15,7 +15,7 @@ import (
 
 func raw(s string) jsontext.Value { return jsontext.Value(s) }
 
-// script answers by name; what it does not list has no opinion.
+// script has answers by hook name; a hook that it does not list has no opinion.
 type script map[string]schema.Result
 
 func (s script) ask(h schema.Hook, _ schema.Event) model.Answer {
@@ -36,7 +36,7 @@ func reader(name string) schema.Hook {
 
 func config(hooks ...schema.Hook) schema.Config { return schema.Config{Version: 3, Hooks: hooks} }
 
-// told is who was asked and which input each saw.
+// told lists the hooks that were called, and the input of each.
 func told(calls []model.Call) string {
 	var out []string
 	for _, c := range calls {

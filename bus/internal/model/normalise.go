@@ -8,18 +8,17 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An Answer is what asking one hook gives, before anybody has judged it.
+// An Answer is one hook's answer before any check.
 type Answer struct {
-	// Kind says what came of asking; empty is ok.
+	// Kind is the outcome of the question; empty means ok.
 	Kind schema.OutcomeKind
-	// Result is what the hook said. It counts if Kind is ok or error: of all
-	// other failures nothing was heard.
+	// Result is the hook's answer. It counts if Kind is ok or error. Other failures have no answer.
 	Result schema.Result
-	// Error says what went wrong, if Kind is not ok.
+	// Error is the failure, if Kind is not ok.
 	Error string
 }
 
-// GoString is the answer for the log of a failed property, its long texts cut.
+// GoString returns the answer for the log of a failed property, with long texts cut.
 func (a Answer) GoString() string {
 	const enough = 1000
 	text, err := schema.Marshal(a.Result)
@@ -32,18 +31,18 @@ func (a Answer) GoString() string {
 	return fmt.Sprintf("%s %q %s", a.Kind, a.Error, text)
 }
 
-// A Part is the fold of some hooks' results: of one, after [Normalise], or of
-// all. The zero Part is "nobody had an opinion", the unit of the fold.
+// A Part is the fold of some hooks' results: of one hook, after [Normalise], or of all. The zero
+// Part means that no hook had an opinion, and is the unit of the fold.
 type Part struct {
 	schema.Verdict
-	// OwnWords says that Reason is the fabric's sentence and not a hook's, so
-	// that other words would be as good.
+	// OwnWords reports whether Reason is the fabric's sentence and not a hook's, so that other
+	// words would do as well.
 	OwnWords bool
 }
 
-// Normalise says what the answer of one hook counts for at an event: illegal
-// parts have become errors, the failure policy has been applied, and a
-// terminal decision has been stripped of what it cannot carry.
+// Normalise returns what one hook's answer counts for at an event. Illegal parts have become
+// errors, the failure policy has been applied, and a terminal decision has lost what it cannot
+// carry.
 func Normalise(h schema.Hook, t schema.EventType, a Answer) Part {
 	n := normaliser{hook: h, rule: ruleOf(t), in: a.Result, kind: a.Kind}
 	n.heard(a.Error)
@@ -71,13 +70,13 @@ type normaliser struct {
 	out Part
 }
 
-// note: everything that goes wrong is said, under the hook's name.
+// note adds a fault to the verdict's errors, under the hook's name.
 func (n *normaliser) note(format string, args ...any) {
 	n.out.HookErrors = append(n.out.HookErrors, fmt.Sprintf("hook %q: ", n.hook.Name)+fmt.Sprintf(format, args...))
 }
 
-// err: some faults mean that the hook has failed. An outcome that is a failure
-// already stays the one it is.
+// err adds a fault that makes the outcome an error. An outcome that already is a failure stays
+// unchanged.
 func (n *normaliser) err(format string, args ...any) {
 	n.note(format, args...)
 	if n.kind == schema.OK {
@@ -85,8 +84,8 @@ func (n *normaliser) err(format string, args ...any) {
 	}
 }
 
-// misshapen: what a guard wanted changed does not pass unchanged, because the
-// guard said it wrong.
+// misshapen handles a malformed rewrite. From a guard it is an error of the hook: an input that the
+// guard meant to change must not pass unchanged.
 func (n *normaliser) misshapen(format string, args ...any) {
 	if n.hook.FailClosed {
 		n.err(format, args...)
@@ -95,8 +94,8 @@ func (n *normaliser) misshapen(format string, args ...any) {
 	}
 }
 
-// heard: only an answer that came, if a faulty one, has parts. What came too
-// late is never applied: that hook ran into its deadline.
+// heard handles answers that did not arrive. Only an answer that arrived has parts, also a faulty
+// one. A late answer is never applied: its hook missed the deadline.
 func (n *normaliser) heard(sentence string) {
 	switch n.kind {
 	case "":
@@ -113,12 +112,11 @@ func (n *normaliser) heard(sentence string) {
 	}
 }
 
-// cutReason stands for what is left of a reason that was too long.
+// cutReason stands for the remainder of a reason that was too long.
 const cutReason = "the start of the reason"
 
-// size: a result over the bound is an error of the hook. Only its decision is
-// kept, so that an oversized refusal is still one, and of the reason as much as
-// is passed on.
+// size makes a result over the limit an error of the hook. It keeps the decision, so that an
+// oversized refusal still refuses, and as much of the reason as a verdict may have.
 func (n *normaliser) size() {
 	r := n.in
 	total := len(r.Reason) + len(r.UpdatedInput) + len(r.UpdatedOutput) + len(r.Value)
@@ -140,8 +138,9 @@ func (n *normaliser) size() {
 	}
 }
 
-// decision: continue is no opinion, and so is an allow where nobody needs one.
-// Whatever else the event does not list is an error, never an allow.
+// decision normalises the decision. Continue is no opinion, and neither is allow at an event that
+// does not permit it. Any other decision that the event does not permit is an error, never an
+// allow.
 func (n *normaliser) decision() {
 	d := n.in.Decision
 	if d == "reject" && n.rule.permits(schema.Fail) {
@@ -162,14 +161,14 @@ func (n *normaliser) decision() {
 	}
 }
 
-// stopValue: a stop must carry a value of the event's type.
+// stopValue reports whether the answer has a value that a stop can carry at the event.
 func (n *normaliser) stopValue() bool {
 	return !absent(n.in.Value) && (!n.rule.messageStop || isMessage(n.in.Value))
 }
 
-// value: it belongs to a stop, or replaces what the event is about, unless the
-// answer says that in another member too, which counts then. A readonly hook may
-// stop, but not replace.
+// value normalises the value. It belongs to a stop, or replaces the subject of the event. If
+// another member has the rewrite too, that member counts. A readonly hook may stop, but not
+// replace.
 func (n *normaliser) value() {
 	v := n.in.Value
 	faultyStop := n.in.Decision == schema.Stop && n.rule.permits(schema.Stop) && n.out.Decision != schema.Stop
@@ -178,7 +177,7 @@ func (n *normaliser) value() {
 	case absent(v):
 	case n.out.Decision == schema.Stop:
 		n.out.Value = v
-	case faultyStop: // the missing value has been said already
+	case faultyStop: // the missing value is already in the errors
 	case n.rule.rewrite == nothing:
 		n.note("nothing takes a value here")
 	case twice:
@@ -188,8 +187,8 @@ func (n *normaliser) value() {
 	}
 }
 
-// replace: a rewrite from a readonly hook is an error, a tool's input is an
-// object, and a message is one or a text.
+// replace applies a rewrite. A rewrite from a readonly hook is an error. A tool's input must be an
+// object, and a message an object or a text.
 func (n *normaliser) replace(v jsontext.Value, named string) {
 	switch of := n.rule.rewrite; {
 	case n.hook.Readonly:
@@ -205,7 +204,7 @@ func (n *normaliser) replace(v jsontext.Value, named string) {
 	}
 }
 
-// updates: a rewrite of what cannot be rewritten here is dropped.
+// updates drops rewrites that the event does not permit.
 func (n *normaliser) updates() {
 	for _, u := range []struct {
 		of    part
@@ -222,7 +221,7 @@ func (n *normaliser) updates() {
 	}
 }
 
-// effects: those of the contract, up to its bound.
+// effects keeps the legal effects, up to the limit.
 func (n *normaliser) effects() {
 	for i, e := range n.in.Effects {
 		switch {
@@ -237,9 +236,9 @@ func (n *normaliser) effects() {
 	}
 }
 
-// injections: each keeps its own strategy; an unknown one is said and the
-// content delivered with the tool's result all the same. Nothing to read is
-// nothing to deliver. Only what was queued has a source and a sequence.
+// injections normalises the injections. Each keeps its own strategy. An unknown strategy goes into
+// the errors, and the content is still delivered with the tool's result. An injection without
+// content is dropped. Only queued items have a source and a sequence.
 func (n *normaliser) injections() {
 	for _, i := range n.in.Injections {
 		if i.Content == "" {
@@ -256,18 +255,17 @@ func (n *normaliser) injections() {
 	}
 }
 
-// ownErrors: what the hook found wrong itself is passed on; it has answered
-// all the same.
+// ownErrors passes on the errors that the hook itself reports. Its answer still counts.
 func (n *normaliser) ownErrors() {
 	for _, e := range n.in.HookErrors {
 		n.note("%s", e)
 	}
 }
 
-// policy: a hook that failed allows nothing, and denies if it is fail-closed.
-// One that cannot be loaded denies always. A legal deny, fail, stop or retry
-// that came with the fault stands, and so does an ask that no policy overrules:
-// a fault never makes a call pass more easily.
+// policy applies the failure policy. A failed hook allows nothing, and denies if it is fail-closed.
+// A hook that cannot be loaded always denies. A legal deny, fail, stop or retry in a faulty answer
+// stands, and so does an ask that no policy overrules. A fault therefore never makes a call pass
+// more easily.
 func (n *normaliser) policy() {
 	if n.kind == schema.OK || decisive(n.out.Decision) {
 		return
@@ -280,7 +278,7 @@ func (n *normaliser) policy() {
 	}
 }
 
-// strip: what ends the chain rewrites nothing, and only a stop has a value.
+// strip removes rewrites from a decision that ends the chain, and the value unless it is a stop.
 func (n *normaliser) strip() {
 	if n.rule.terminal(n.out.Decision) {
 		n.out.UpdatedInput, n.out.UpdatedOutput = nil, nil
@@ -291,7 +289,7 @@ func (n *normaliser) strip() {
 	n.out.AutoApprove = n.hook.AutoApprove && n.out.Decision == schema.Allow
 }
 
-// trail: each hook that was asked leaves one line.
+// trail adds the hook's row to the trail.
 func (n *normaliser) trail() {
 	n.out.ExecutedHooks = []schema.ExecutedHook{{
 		Hook: n.hook.Name, Decision: n.out.Decision, Reason: n.out.Reason, Outcome: n.kind, Mode: n.hook.Mode,

@@ -14,7 +14,7 @@ func Resolve(cfg schema.Config, agent string, t schema.EventType, tool string) [
 	return slices.DeleteFunc(concerned(cfg, agent, t, tool), isStage)
 }
 
-// concerned are all hooks of the event, those of the aggregator included.
+// concerned returns all hooks of the event, including those that run in the aggregator.
 func concerned(cfg schema.Config, agent string, t schema.EventType, tool string) []schema.Hook {
 	var global, own []schema.Hook
 	for _, h := range cfg.Hooks {
@@ -38,12 +38,12 @@ func overridden(cfg schema.Config, agent string, t schema.EventType) bool {
 	})
 }
 
-// isAgent: an entry names an agent by its exact id or by a glob.
+// isAgent reports whether an entry names an agent, by its exact id or by a glob.
 func isAgent(entry, agent string) bool {
 	return entry == agent || glob([]rune(entry), []rune(agent))
 }
 
-// concerns: matchers are about tools, so they count where there is one.
+// concerns reports whether a hook concerns a tool. Matchers count only at events about tools.
 func concerns(h schema.Hook, tool string) bool {
 	switch h.Event {
 	case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
@@ -52,7 +52,8 @@ func concerns(h schema.Hook, tool string) bool {
 	return true
 }
 
-// matches: alternatives are separated by |, trimmed; no matcher is every tool.
+// matches reports whether a matcher, with alternatives separated by |, matches a tool. An empty
+// matcher matches every tool.
 func matches(matcher, tool string) bool {
 	if matcher == "" {
 		return true
@@ -66,8 +67,9 @@ func matches(matcher, tool string) bool {
 	return false
 }
 
-// glob: * is anything, ? is one character, [seq] one of some, [!seq] one of
-// all others; a [ that is never closed is a plain one. Case counts.
+// glob reports whether a pattern matches s. A * is any text, ? is one character, [seq] is one of
+// some, and [!seq] is one of all others. A [ that is never closed is a plain character. Case
+// counts.
 func glob(pattern, s []rune) bool {
 	if len(pattern) == 0 {
 		return len(s) == 0

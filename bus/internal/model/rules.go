@@ -23,22 +23,22 @@ const (
 type rule struct {
 	// decisions may be taken here; no opinion always may.
 	decisions []schema.Decision
-	// rewrite is what hooks may replace.
+	// rewrite is the part that hooks may replace.
 	rewrite part
-	// messageStop: a stop's value must be a message. Elsewhere it is a tool's
-	// result or a response, which may be anything.
+	// messageStop requires that a stop's value is a message. At other events it is a tool's result
+	// or a response, which may be anything.
 	messageStop bool
 	// chain: the first terminal result ends it. Elsewhere only a stop does, and
 	// nothing before it is dropped.
 	chain bool
-	// blocking is what "deny" means here when a failure policy says it; None
-	// is a mere record.
+	// blocking is the decision of a failure policy that denies at this event; None means only a
+	// record.
 	blocking schema.Decision
 }
 
 func decisions(d ...schema.Decision) []schema.Decision { return d }
 
-// ruleOf is the contract's table of events.
+// ruleOf returns an event's row in the contract's table.
 func ruleOf(t schema.EventType) rule {
 	const deny, fail, stop, retry = schema.Deny, schema.Fail, schema.Stop, schema.Retry
 	switch t {
@@ -60,7 +60,8 @@ func ruleOf(t schema.EventType) rule {
 
 func (r rule) permits(d schema.Decision) bool { return slices.Contains(r.decisions, d) }
 
-// terminal: a deny, fail, stop or retry ends a chain, and a stop every event's hooks.
+// terminal reports whether a decision ends the event's hooks: a deny, fail, stop or retry if they
+// are a chain, and a stop always.
 func (r rule) terminal(d schema.Decision) bool {
 	return r.chain && decisive(d) || d == schema.Stop && r.permits(d)
 }
@@ -74,8 +75,8 @@ func decisive(d schema.Decision) bool {
 	return false
 }
 
-// rank orders the decisions that are weighed against each other: ask over
-// allow over none in a chain, fail over stop over deny over none on the Post events.
+// rank orders the decisions that are compared: in a chain ask, allow, none; at the Post events
+// fail, stop, deny, none. The first is the greatest.
 func rank(d schema.Decision) int {
 	switch d {
 	case schema.Allow:
@@ -92,11 +93,11 @@ func rank(d schema.Decision) int {
 	return 0
 }
 
-// absent: a part that is not there, or null.
+// absent reports whether a part is missing or null.
 func absent(v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' }
 
-// isMessage: a model's message is a string or an object, and not one whose role
-// is somebody else's.
+// isMessage reports whether v is a model's message: a string, or an object whose role is not that
+// of another participant.
 func isMessage(v jsontext.Value) bool {
 	if v.Kind() != '{' {
 		return v.Kind() == '"'

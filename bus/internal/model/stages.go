@@ -6,8 +6,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Stages lists the hooks of an event that the aggregator itself is, in the order
-// in which they count: those that hand items over, and those that refuse tools.
+// Stages lists the hooks of an event that run in the aggregator itself, in the order in which they
+// count: those that deliver items, and those that refuse tools.
 func Stages(cfg schema.Config, agent string, t schema.EventType, tool string) (deliver, gates []schema.Hook) {
 	all := slices.DeleteFunc(concerned(cfg, agent, t, tool), func(h schema.Hook) bool { return !isStage(h) || h.Mode == schema.Shadow })
 	for i, h := range all {
@@ -25,7 +25,7 @@ func Stages(cfg schema.Config, agent string, t schema.EventType, tool string) (d
 	return deliver, gates
 }
 
-// isStage: no worker ever runs these.
+// isStage reports whether the aggregator itself runs a hook, and no worker.
 func isStage(h schema.Hook) bool {
 	switch h.Handler {
 	case "mid_stream_injection", "human_input", "subagent_complete", "background_tool_complete", "round_timeout_post", "round_timeout_pre":
@@ -34,7 +34,7 @@ func isStage(h schema.Hook) bool {
 	return false
 }
 
-// delivers: an agent can be told something at these moments.
+// delivers reports whether an agent can receive messages at an event.
 func delivers(t schema.EventType) bool {
 	switch t {
 	case schema.PostToolUse, schema.ToolError, schema.UserPromptSubmit, schema.BeforeLLMCall, schema.BeforeFinalResponse:
@@ -43,8 +43,8 @@ func delivers(t schema.EventType) bool {
 	return false
 }
 
-// replaced: a hook of a preset makes way for what somebody wrote for the same
-// purpose, for whatever tools.
+// replaced reports whether a hook of a preset gives way to a configured hook for the same purpose,
+// for any tools.
 func replaced(cfg schema.Config, agent string, h schema.Hook) bool {
 	return h.Preset != "" && slices.ContainsFunc(cfg.Hooks, func(o schema.Hook) bool {
 		if o.Preset != "" || o.Event != h.Event || o.Type != h.Type || o.Handler != h.Handler {

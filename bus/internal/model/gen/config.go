@@ -9,28 +9,28 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Shape bounds what is drawn. The zero Shape is what a fabric can run that
-// has nothing but the pool default.
+// A Shape bounds the drawn configurations. A fabric with only the pool default can run those of the
+// zero Shape.
 type Shape struct {
-	// Pools are the pools that hooks name; empty is the default pool.
+	// Pools are the pools that hooks name. If it is empty, hooks use the default pool.
 	Pools []string
-	// Conditions are what hooks may say in when; empty is none.
+	// Conditions are the values that hooks may have in when. If it is empty, no hook has a
+	// condition.
 	Conditions []string
-	// Hooks is the most hooks of one configuration; 0 is 8.
+	// Hooks is the largest number of hooks in one configuration; 0 means 8.
 	Hooks int
-	// Stages: some hooks are those that the aggregator itself is, and some belong
-	// to a preset.
+	// Stages adds hooks that run in the aggregator itself, and hooks that belong to a preset.
 	Stages bool
 }
 
-// A Case is a whole call: what is configured, what happens, what hooks answer.
+// A Case is a whole call: a configuration, an event, and the hooks' answers.
 type Case struct {
 	Config schema.Config
 	Event  schema.Event
 	Table  Table
 }
 
-// Cases draws a call at any event, whose configuration has hooks for it.
+// Cases draws a call at any event, with a configuration that has hooks for the event.
 func Cases(s Shape) *rapid.Generator[Case] {
 	return rapid.Custom(func(t *rapid.T) Case {
 		event := EventTypes().Draw(t, "event type")
@@ -39,7 +39,7 @@ func Cases(s Shape) *rapid.Generator[Case] {
 	})
 }
 
-// Judge is what the model expects of the case.
+// Judge returns the model's expectation for the case.
 func (c Case) Judge(o model.Options) model.Expectation {
 	return model.Judge(c.Config, c.Event, c.Table.Script, o)
 }
@@ -72,8 +72,7 @@ func Configs(event schema.EventType, s Shape) *rapid.Generator[schema.Config] {
 	})
 }
 
-// entries draws what the agents of a configuration are called by; [Events] are
-// of agent-1, which most of them mean.
+// entries draws the agent keys of a configuration. [Events] are of agent-1, which most keys match.
 func entries() *rapid.Generator[string] {
 	return oneOf("agent-1", "agent-1", "agent-*", "*", "agent-[12]", "agent-[!1]", "agent-2")
 }

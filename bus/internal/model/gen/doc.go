@@ -1,18 +1,16 @@
-// Package gen draws events, configurations and the answers of hooks for
-// property tests, legal and illegal ones in every combination: [Cases] is the
-// whole of a call, the other generators are its parts. The same draw serves
-// the model, by [Table.Script], and a real worker that answers by it.
+// Package gen draws events, configurations and the answers of hooks for property tests, legal and
+// illegal ones in every combination. [Cases] draws a whole call; the other generators draw its
+// parts. The same draw serves the model, by [Table.Script], and a real worker that answers by it.
 //
-// Rapid tries 100 cases unless told otherwise. A package that owes more says
-// so once:
+// By default, rapid tries 100 cases. A package that needs more sets the number once:
 //
 //	func TestMain(m *testing.M) {
 //		gen.Checks(2_000)
 //		os.Exit(m.Run())
 //	}
 //
-// The flag -rapid.checks and the variable RAPID_CHECKS still win, for a quick
-// look or a long night; -count=20 spreads the 2,000 over its twenty runs.
+// The flag -rapid.checks and the variable RAPID_CHECKS take precedence. With -count=20, the 2,000
+// cases are spread over the twenty runs.
 package gen
 
 import (
@@ -21,9 +19,9 @@ import (
 	"strconv"
 )
 
-// Checks sets how many cases rapid tries, unless the command line or
-// RAPID_CHECKS says so. With -count the cases are spread over the runs, since
-// each run draws others. It belongs into TestMain, before m.Run.
+// Checks sets how many cases rapid tries, unless the command line or RAPID_CHECKS sets it. With
+// -count the cases are spread over the runs, since each run draws others. Call it in TestMain,
+// before m.Run.
 func Checks(n int) {
 	flag.Parse()
 	_, given := os.LookupEnv("RAPID_CHECKS")

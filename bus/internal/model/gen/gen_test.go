@@ -11,8 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Ten thousand cases must meet every cell of the contract's tables: at every
-// event every decision, known or not, and every failure, under both policies.
+// TestTenThousandCasesMeetEveryCell checks that ten thousand cases meet every cell of the
+// contract's tables: at every event every decision, known or unknown, and every failure, under both
+// policies.
 func TestTenThousandCasesMeetEveryCell(t *testing.T) {
 	met, long, beside := map[string]int{}, 0, 0
 	cases := gen.Cases(gen.Shape{})
@@ -82,7 +83,8 @@ func TestShapesBoundWhatIsDrawn(t *testing.T) {
 	}
 }
 
-// A script answers by what the hook sees, however that is spelled.
+// TestScriptsAnswerAlikeWhenAskedAlike checks that a script's answer depends on what the hook sees,
+// and not on its spelling.
 func TestScriptsAnswerAlikeWhenAskedAlike(t *testing.T) {
 	table := gen.Table{"h": {{Error: "one"}, {Error: "two"}}}
 	heard := map[string]bool{}

@@ -41,7 +41,7 @@ func Objects() *rapid.Generator[jsontext.Value] {
 	})
 }
 
-// Effects draws an effect, legal or of some form that nobody can apply.
+// Effects draws an effect, legal or in a form that no runtime can apply.
 func Effects() *rapid.Generator[jsontext.Value] {
 	return rapid.Map(oneOf(
 		`{"append_message":{"content":"a"}}`, `{"append_message":{"role":"user","content":"b"}}`, `{"set_flag":{"f":1}}`,
@@ -66,8 +66,8 @@ func Injections() *rapid.Generator[schema.Injection] {
 	})
 }
 
-// decisionsAt draws one of all decisions, one that the event takes or, half of
-// the time, one that lets the chain go on: else most chains would end at once.
+// decisionsAt draws a decision from all decisions, from those that the event permits or, half of
+// the time, from those that continue the chain: otherwise most chains would end at once.
 func decisionsAt(event schema.EventType) *rapid.Generator[schema.Decision] {
 	mild := []schema.Decision{schema.None}
 	for _, d := range event.Decisions() {
@@ -104,8 +104,8 @@ func Results(event schema.EventType) *rapid.Generator[schema.Result] {
 	})
 }
 
-// Answers draws what asking a hook gives: mostly that it answered, else one of
-// the failures. An error comes without a result, as a handler's error does.
+// Answers draws a hook's answer: mostly a result, otherwise a failure. An error comes without a
+// result, as a handler's error does.
 func Answers(event schema.EventType) *rapid.Generator[model.Answer] {
 	failures := []schema.OutcomeKind{
 		schema.Deadline, schema.Errored, schema.NoWorker, schema.Lost, schema.Busy, schema.LoadError,

@@ -14,9 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A Table is a script as data: what each hook, by name, may answer. Which of
-// its answers a hook gives depends on nothing but what it sees, so that a hook
-// that was shown the wrong input is found out.
+// A Table is a script as data: the possible answers of each hook, by name. The answer depends only
+// on what the hook sees, so that a hook that gets the wrong input is detected.
 type Table map[string][]model.Answer
 
 // Tables draws answers for every hook of a configuration.
@@ -33,7 +32,7 @@ func Tables(cfg schema.Config) *rapid.Generator[Table] {
 	})
 }
 
-// Script is the table as a [model.Script]. It is safe for many goroutines.
+// Script answers from the table, as a [model.Script]. It is safe for concurrent use.
 func (b Table) Script(h schema.Hook, input schema.Event) model.Answer {
 	answers := b[h.Name]
 	if len(answers) == 0 {
@@ -50,7 +49,7 @@ func (b Table) Script(h schema.Hook, input schema.Event) model.Answer {
 	return answers[int(sum.Sum32()%uint32(len(answers)))]
 }
 
-// GoString is the table for the log of a failed property, long texts cut.
+// GoString returns the table for the log of a failed property, with long texts cut.
 func (b Table) GoString() string {
 	var s strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(b)) {
@@ -61,7 +60,7 @@ func (b Table) GoString() string {
 	return s.String()
 }
 
-// GoString is the case for the log of a failed property.
+// GoString returns the case for the log of a failed property.
 func (c Case) GoString() string {
 	return fmt.Sprintf("\nconfig: %s\nevent: %s\nanswers: %#v", shown(c.Config), shown(c.Event), c.Table)
 }
