@@ -170,7 +170,7 @@ func startTeller(t *testing.T, url, agent string) *teller {
 	return s
 }
 
-// connected hears of the connection's life. An answer that was on its way when it
+// connected follows the state of the connection. An answer that was on its way when the connection
 // broke does not come.
 func (s *teller) connected(is bool) {
 	if stop := s.asking.Load(); !is && stop != nil {
@@ -214,7 +214,7 @@ func (s *teller) check(t *testing.T, url string, lost int) {
 	s.done.Wait()
 	nc := connect(t, url)
 	var pending schema.PendingAnswer
-	// Another broker than the one that accepted the last hears of it a moment later.
+	// A broker that did not accept the last item itself learns of it a moment later.
 	err := eventually("all that was accepted waits", func() bool {
 		if err := control(nc, "pending", s.agent, schema.PendingRequest{Limit: 10_000}, &pending); err != nil {
 			return false

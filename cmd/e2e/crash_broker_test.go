@@ -46,7 +46,8 @@ func loseBroker(t *testing.T, signal syscall.Signal) {
 	c.stop(t)
 }
 
-// checkUnanswered fails the test if a call without a verdict was not told why.
+// checkUnanswered fails the test if the error of a call without a verdict is not
+// [client.ErrUnanswered].
 func (s *tally) checkUnanswered(t testing.TB) {
 	t.Helper()
 	for _, c := range s.failed {

@@ -77,7 +77,7 @@ func startCrew(t testing.TB, k kind, ownNATS bool) *crew {
 	return c
 }
 
-// awake reports whether a broker knows the worker and hears it.
+// awake reports whether a broker knows the worker and receives its heartbeats.
 func awake(st *schema.FabricStatus, name string) bool {
 	for _, p := range st.Pools {
 		for _, w := range p.Workers {
@@ -137,7 +137,7 @@ func rounds() int {
 func loseWorker(t *testing.T, c *crew, signal syscall.Signal, seen time.Duration) {
 	l := startLoad(t, dial(t, c.broker.url))
 	l.more(t, 100)
-	// Among so many some are of hooks that may run again: only those are told of.
+	// Among many calls, some run hooks that may run again. The log reports only those.
 	if err := eventually("the worker has calls in hand", func() bool {
 		st, err := status(c.nc)
 		return err == nil && inHand(&st, "w0") >= callers/4

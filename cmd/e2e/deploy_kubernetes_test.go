@@ -442,7 +442,7 @@ func secretNames(all []manifest) []string {
 
 var errNoRoutes = errors.New("there are no --routes")
 
-// routesOf are the addresses that a broker is told of its cluster.
+// routesOf returns the addresses in a broker's --routes flag.
 func routesOf(args []string) ([]string, error) {
 	for _, arg := range args {
 		if routes, ok := strings.CutPrefix(arg, "--routes="); ok {

@@ -71,7 +71,7 @@ func alerts(t testing.TB) (names []string) {
 	return names
 }
 
-// Alerts say what is wrong, for whom it is, and which page says what to do.
+// TestAlertsAreComplete checks that each alert has a summary, a severity and a runbook.
 func TestAlertsAreComplete(t *testing.T) {
 	about := map[string]bool{}
 	for _, r := range rules(t) {

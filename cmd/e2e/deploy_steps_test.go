@@ -53,7 +53,7 @@ func (r *running) operate(line, promised string) {
 		return code == 0 && strings.Contains(said, promised)
 	}
 	if strings.HasPrefix(line, "round show ") {
-		_ = eventually("a round as promised", as) // what it said last is told
+		_ = eventually("a round as promised", as) // a timeout is reported below, with the last output
 	}
 	if !as() {
 		r.Errorf("%s\npromised %s\nsaid %s", line, promised, said)

@@ -198,9 +198,9 @@ func TestSystemdTakesTheServices(t *testing.T) {
 	}
 }
 
-// No systemd starts the units here, which takes root; TestSystemdStartsTheUnits has one. Their
-// command lines are started, with their environment, one after the other as an operator
-// would, and end within their time when they are told to.
+// TestUnitsStart starts the command lines of the units without systemd, with their environment, one
+// after the other. Each must end in time after a signal. A real systemd needs root;
+// TestSystemdStartsTheUnits uses one.
 func TestUnitsStart(t *testing.T) {
 	dir := t.TempDir()
 	policies := filepath.Join(dir, "etc", "hooks")

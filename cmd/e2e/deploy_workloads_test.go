@@ -13,7 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// The images that there are, and what they run when nothing else is said.
+// imagesRun returns the images, and the command that each runs by default.
 func imagesRun() map[string]string {
 	return map[string]string{"hookfabric": "broker", "hookfabric-worker": "hookworker"}
 }
@@ -161,7 +161,8 @@ func checkPorts(t *testing.T, where string, c *container, words []string) {
 // say that they are not ready.
 const electionSeconds = 10
 
-// The brokers of a StatefulSet are told the names that Kubernetes gives them.
+// checkRoutes checks that the brokers of a StatefulSet have the host names that Kubernetes gives
+// them as routes.
 func checkRoutes(t *testing.T, m *manifest, words []string, all []manifest) {
 	t.Helper()
 	routes, err := routesOf(words)
@@ -181,7 +182,8 @@ func checkRoutes(t *testing.T, m *manifest, words []string, all []manifest) {
 	}
 }
 
-// Who connects names the service of the brokers, and its port.
+// TestManifestsConnectToTheService checks that clients connect to the brokers' service and its
+// port.
 func TestManifestsConnectToTheService(t *testing.T) {
 	base := written(t, "base")
 	s := findManifest("Service", "hookfabric-broker", base)
@@ -201,7 +203,7 @@ func TestManifestsConnectToTheService(t *testing.T) {
 	}
 }
 
-// What has to be made by hand is said where it is said how.
+// TestTheGuideNamesTheSecrets checks that the guide explains how to make each secret.
 func TestTheGuideNamesTheSecrets(t *testing.T) {
 	guide, err := os.ReadFile(deployed + "README.md")
 	if err != nil {

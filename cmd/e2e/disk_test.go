@@ -68,8 +68,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestItemsOnAFullDisk fills the disk under a broker that is told to keep
-// things for an agent: it says that it cannot, and goes on when it can again.
+// TestItemsOnAFullDisk fills the disk of a broker that stores items for an agent. The broker
+// refuses items while the disk is full, and accepts them again when it has space.
 func TestItemsOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	b := startBroker(t, "--data", filepath.Join(disk, "data"))

@@ -60,7 +60,7 @@ func Example_agentLoop() {
 	}
 	defer fabric.Close()
 
-	// A model that asks for two files, and then gives an answer as it was told to.
+	// The model requests two files, and then answers in the format that a hook asked for.
 	api := model.StartFunc(func(r model.Request) model.Turn {
 		switch {
 		case r.Turn == 0:

@@ -72,7 +72,7 @@ func Example() {
 	url, stop := startExampleBroker(ctx, transferHooks)
 	defer stop()
 
-	// Who needs to know when a worker is there listens for its first beat.
+	// A program that needs to know when a worker is ready waits for its first heartbeat.
 	nc, err := nats.Connect(url)
 	if err != nil {
 		log.Fatal(err)

@@ -23,7 +23,7 @@ type brokerProcess struct {
 	http string // of health checks and metrics
 }
 
-// anyPort is how a broker is told to listen wherever it can.
+// anyPort are the flags that make a broker listen on free ports.
 var anyPort = []string{"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}
 
 // startBroker starts a broker on free ports and waits until it is ready.

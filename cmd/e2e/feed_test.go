@@ -20,7 +20,7 @@ hooks:
     - {name: fine, matcher: "Bash", type: builtin, handler: allow}
 `
 
-// told runs a command of the broker to its end, and returns what it printed.
+// told runs a command of the broker to its end, and returns its output.
 func told(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	path, err := exec.LookPath("broker")

@@ -82,7 +82,7 @@ func TestAFloodOfAnAgentDoesNotDelayAFreeze(t *testing.T) {
 	}
 }
 
-// credentials makes them, and the realm first if it is told to.
+// credentials makes credentials, and the realm first if init names the command for that.
 func credentials(t *testing.T, data, init, role, name string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".creds")
@@ -99,7 +99,7 @@ func credentials(t *testing.T, data, init, role, name string) string {
 	return file
 }
 
-// flooding is who floods a broker with what. begun is called when much was sent.
+// flooding describes a client that floods a broker. begun is called when it has sent many messages.
 type flooding struct {
 	url, creds string
 	like       *nats.Msg

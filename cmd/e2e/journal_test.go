@@ -30,7 +30,7 @@ func (j *journal) String() string {
 	return string(j.text)
 }
 
-// mark is the end of what was said so far.
+// mark returns the current end of the output.
 func (j *journal) mark() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()

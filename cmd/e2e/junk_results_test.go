@@ -13,12 +13,12 @@ type spoilt struct {
 	name, want string
 	// stdout is what the program prints; script is run instead, if there is one.
 	stdout, script string
-	// kept: the fault is said, and the rest of the answer counts.
+	// kept means that the broker reports the fault and uses the rest of the answer.
 	kept bool
 }
 
-// junkResult runs a program that answers so, for a hook that fails open and
-// for one that fails closed.
+// junkResult runs a program that gives a spoilt answer, for a hook that fails open and for one that
+// is fail-closed.
 func junkResult(s spoilt) junk {
 	return junk{s.name, s.want, func(t testing.TB, f *junkFabric) string {
 		name := strings.ReplaceAll(s.name, " ", "_")

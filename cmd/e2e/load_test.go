@@ -79,7 +79,7 @@ func startLoad(t testing.TB, c *client.Client) *load {
 	return l
 }
 
-// more waits until so many further calls were answered.
+// more waits until n further calls were answered.
 func (l *load) more(t testing.TB, n int64) {
 	t.Helper()
 	target := l.count.Load() + n

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestTextsReachAnAgentThroughAFile has texts of the queue put into a folder by
-// one process, and told after tool calls by another one.
+// TestTextsReachAnAgentThroughAFile has one process write texts of the queue into a folder, and
+// another process deliver them after tool calls.
 func TestTextsReachAnAgentThroughAFile(t *testing.T) {
 	b := startBroker(t)
 	dir := filepath.Join(t.TempDir(), "channel")
@@ -71,7 +71,7 @@ func TestTextsReachAnAgentThroughAFile(t *testing.T) {
 	if r := c.call("other", `{"m":"x"}`); strings.Contains(r, "words") {
 		t.Errorf("what was taken back: %s", r)
 	}
-	// What the agent was not told in its turn, it is told between this one and the next.
+	// Texts that the agent did not get in its turn come between this turn and the next.
 	begun := time.Now()
 	rest := exec.CommandContext(t.Context(), "agentshim", "drain", "--agent", "codex1", "--nats", b.url, "--state", t.TempDir())
 	rest.Env = cleaned(os.Environ())

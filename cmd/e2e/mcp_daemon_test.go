@@ -133,7 +133,8 @@ func TestAProxyBeforeAFrozenDaemonAsksTheFabric(t *testing.T) {
 	}
 }
 
-// TestAManagedProxyThatNeverReachedAFabricDenies, unless it is told otherwise.
+// TestAManagedProxyThatNeverReachedAFabricDenies checks that a managed proxy denies calls by
+// default if it never reached a fabric.
 func TestAManagedProxyThatNeverReachedAFabricDenies(t *testing.T) {
 	for _, c := range []struct {
 		flags []string

@@ -64,7 +64,7 @@ func askAtOnce(t testing.TB, c *client.Client, n int) <-chan called {
 	return answers
 }
 
-// awaitPids waits until so many lines of process ids are in a file.
+// awaitPids waits until a file has a number of lines with process ids.
 func awaitPids(t testing.TB, path string, lines int) (pids []int) {
 	t.Helper()
 	var data []byte

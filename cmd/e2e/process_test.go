@@ -111,7 +111,7 @@ func (p *process) kill() {
 	_ = p.line.Close()
 }
 
-// signal tells the process's group something; one that has ended hears nothing.
+// signal sends a signal to the process's group, unless the process has ended.
 func (p *process) signal(s syscall.Signal) error {
 	select {
 	case <-p.ended:

@@ -15,17 +15,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts runs the scripts of testdata/script. Besides testscript's own
-// words they know
+// TestScripts runs the scripts of testdata/script. Besides the commands of testscript, they use
 //
-//	up NAME PROGRAM ARG...   start a process; $NAME_URL and $NAME_HTTP say where it listens,
-//	                         and $NAME_LISTEN is what --listen takes to come back there
-//	[!] said NAME PATTERN    it says so sooner or later; !: it has not
-//	tell NAME SIGNAL         term, int, hup or kill
-//	ends NAME CODE           it ends with that exit code
-//	[!] get URL [PATTERN]    the answer is on stdout; !: its status is no success;
-//	                         with a pattern, ask until it matches
-//	fill FILE BYTES          a file of so many bytes, as a JSON string
+//	up NAME PROGRAM ARG...   start a process; $NAME_URL and $NAME_HTTP have its addresses,
+//	                         and $NAME_LISTEN the value of --listen to use them again
+//	[!] said NAME PATTERN    wait until its output matches; !: the output does not match
+//	tell NAME SIGNAL         send term, int, hup or kill
+//	ends NAME CODE           wait until it ends with that exit code
+//	[!] get URL [PATTERN]    print the response; !: its status is not a success;
+//	                         with a pattern, repeat until it matches
+//	fill FILE BYTES          write a file of that many bytes, as a JSON string
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,

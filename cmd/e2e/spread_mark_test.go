@@ -15,9 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// mark is the text of a hooks.yaml that says which one it is: n decides how
-// many hooks it has, what they are called, who runs them, whether side by side,
-// and whether the last one refuses.
+// mark returns a hooks.yaml that identifies itself. n determines the number of hooks, their names
+// and pools, whether they run at the same time, and whether the last one refuses.
 func mark(n int) string {
 	var b strings.Builder
 	b.WriteString("presets: []\nhooks:\n  PreToolUse:\n")
@@ -75,17 +74,17 @@ func promise(version uint64, n int) sight {
 	return s
 }
 
-// A watch is callers that ask all the time and note what they are told.
+// A watch runs callers that call all the time and count their verdicts.
 type watch struct {
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 	count atomic.Int64
-	// floor is the oldest version by which calls may be judged that begin now.
+	// floor is the oldest version that may judge calls that begin now.
 	floor atomic.Uint64
 	each  [callers]watched // read only once done
 }
 
-// watched is what one caller was told.
+// watched has the verdicts and errors that one caller received.
 type watched struct {
 	sights map[sight]int
 	failed []error
@@ -127,7 +126,7 @@ func (w *watched) ask(ctx context.Context, c *client.Client, floor uint64) {
 	}
 }
 
-// more waits until so many further calls were answered.
+// more waits until n further calls were answered.
 func (w *watch) more(t testing.TB, n int64) {
 	t.Helper()
 	target := w.count.Load() + n
@@ -136,7 +135,7 @@ func (w *watch) more(t testing.TB, n int64) {
 	}
 }
 
-// finish ends the calls and returns what all of them were told.
+// finish ends the calls and returns the results of all callers.
 func (w *watch) finish() watched {
 	w.stop()
 	w.done.Wait()

@@ -50,8 +50,8 @@ func (s *spread) proposer(t testing.TB) int {
 	return 0
 }
 
-// awaitVerdicts waits until brokers judge by a version again, so often in a row
-// that it is all of them: who is asked is drawn each time.
+// awaitVerdicts waits until all brokers judge by a version again. The bus picks a broker for each
+// call at random, so awaitVerdicts waits for a streak of such verdicts.
 func (s *spread) awaitVerdicts(t testing.TB, version uint64) {
 	t.Helper()
 	c, streak := dial(t, s.url), 0

@@ -8,9 +8,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// TestACallKeepsItsVersion holds a call in its first hook while so many
-// versions become active that nodes drop the one it began with. Its other hooks
-// run all the same.
+// TestACallKeepsItsVersion holds a call in its first hook until the nodes have dropped the version
+// that it began with, because many newer ones became active. Its other hooks still run.
 func TestACallKeepsItsVersion(t *testing.T) {
 	s := startSpread(t, 2, 2)
 	let := filepath.Join(s.dir, "let-go")

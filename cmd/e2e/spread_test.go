@@ -73,7 +73,7 @@ func (s *spread) awaitWorkers(t testing.TB) {
 	awaitWorkers(t, s.nc, names...)
 }
 
-// file writes a file of the fabric's operators, who never leave one half written.
+// file writes a file of the fabric's operators, atomically.
 func (s *spread) file(t testing.TB, name, text string) string {
 	t.Helper()
 	half := write(t, s.dir, name+".new", text)

@@ -8,8 +8,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 )
 
-// TestOtherMachines has a broker listen where other machines can reach it, which takes
-// credentials and TLS: who lacks one of them is not let in, and told what to bring.
+// TestOtherMachines has a broker listen on an address that other machines can reach, which requires
+// credentials and TLS. The broker refuses a client that lacks one of them, and the client's error
+// names what is missing.
 func TestOtherMachines(t *testing.T) {
 	data, ca := t.TempDir(), certstest.New(t, "ours")
 	creds := filepath.Join(t.TempDir(), "op.creds")

@@ -19,7 +19,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// A seen is a span as a collector got it, and who sent it.
+// A seen is a span that a collector received, and the service that sent it.
 type seen struct {
 	*tracepb.Span
 	service string
@@ -29,8 +29,8 @@ type seen struct {
 type receiver struct {
 	*httptest.Server
 
-	mu    sync.Mutex      // guards what follows
-	spans map[string]seen // by who sent it and its name
+	mu    sync.Mutex      // guards the following fields
+	spans map[string]seen // by service and span name
 	raw   []byte
 	fault error
 }

@@ -87,8 +87,8 @@ func TestAFrozenAgentCallsNoTool(t *testing.T) {
 	})
 }
 
-// TestTheFabricNeverAnswered: a shim that never reached the fabric was told what to
-// do then, and a client that does not wait any longer would have asked its model.
+// TestTheFabricNeverAnswered checks that a shim that never reached the fabric follows its policy
+// for that. A client that waits no longer would have asked its model.
 func TestTheFabricNeverAnswered(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(*fabric, testing.TB){

@@ -47,7 +47,7 @@ func manners() map[string]manner {
 	}
 }
 
-// described calls a tool that wants to hear what its command is for.
+// described returns calls of a tool whose input has a description of the command.
 func described(tool string) func(string) model.Call {
 	return func(command string) model.Call {
 		return model.Call{Tool: tool, Input: map[string]string{"command": command, "description": "as told"}}

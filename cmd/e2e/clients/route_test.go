@@ -18,7 +18,7 @@ type route struct {
 	clients []string
 	// unnamed: the agent cannot get an id of its own.
 	unnamed bool
-	// lay lays it, and says what `agentshim install` is to be told of it.
+	// lay sets the route up, and returns the arguments for `agentshim install`.
 	lay func(t testing.TB, h *home, f *fabric) (args []string)
 }
 

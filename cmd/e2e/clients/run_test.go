@@ -13,7 +13,7 @@ import (
 // that does much else at the same time.
 const patience = time.Minute
 
-// run runs a program to its end, with all that it started, and returns what it said.
+// run runs a program and all processes that it starts to their end, and returns its output.
 func run(ctx context.Context, dir string, env []string, path string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 3*patience, fmt.Errorf("%s was not done within %v", filepath.Base(path), 3*patience))
 	defer cancel()

@@ -22,7 +22,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers"
 )
 
-// startAsking is start for a fabric in which everybody has to say who they are.
+// startAsking is start for a fabric that requires credentials.
 func startAsking(t *testing.T, yaml string) *fabric {
 	t.Helper()
 	f := &fabric{t: t, dir: t.TempDir(), log: newLogbook()}

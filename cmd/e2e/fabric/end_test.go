@@ -216,8 +216,8 @@ hooks:
 	}
 }
 
-// Two brokers, of which one dies between taking what waits along and saying so:
-// the agent goes on with it all the same, and once.
+// TestABrokerThatDiesEndsNoTurn has one of two brokers die between its claim of the waiting items
+// and its verdict. The agent continues with the items all the same, and gets them once.
 func TestABrokerThatDiesEndsNoTurn(t *testing.T) {
 	for _, p := range []point{point(queue.StepClaimBegun), point(queue.StepClaimStored), verdictDecided, verdictSent} {
 		t.Run(string(p), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// talk is a conversation of so many messages, which come to some MiB.
+// talk returns a conversation of a number of messages, with some MiB in total.
 func talk(messages int) []schema.Message {
 	all := make([]schema.Message, messages)
 	for i := range all {

@@ -34,9 +34,9 @@ type loop struct {
 	session string // empty: team
 	dir     string // where workspaces of others are unpacked
 	client  *client.Client
-	// read is all that the agent was told, in order.
+	// read has the injections that the agent received, in order.
 	read []schema.Injection
-	// restarts and ends are what its verdicts asked for besides.
+	// restarts and ends are the restarts and terminates of its verdicts.
 	restarts []*schema.Restart
 	ends     []*schema.Terminate
 }
@@ -90,7 +90,7 @@ func (l *loop) ran(tool, output string) *schema.Verdict {
 	return l.ask(&schema.Event{HookType: schema.PostToolUse, ToolName: tool, ToolInput: jsontext.Value(`{}`), ToolOutput: jsontext.Value(output)})
 }
 
-// hear reads what a verdict brought, and says so.
+// hear reads the items in a verdict, and acknowledges them.
 func (l *loop) hear(v *schema.Verdict) {
 	l.read = append(l.read, v.Injections...)
 	if v.Restart != nil {
@@ -115,7 +115,7 @@ func (l *loop) use(tool string) (ran bool, told []schema.Injection) {
 	return true, l.read[before:]
 }
 
-// works uses a tool that must run, and returns what the agent was told.
+// works uses a tool that must run, and returns the texts that the agent received.
 func (l *loop) works(tool string) string {
 	l.f.t.Helper()
 	ran, told := l.use(tool)
@@ -133,7 +133,7 @@ func texts(told []schema.Injection) string {
 	return strings.Join(all, "\n")
 }
 
-// sequences are those of all that the agent was told, each as often as it was.
+// sequences returns the sequences of all items that the agent received, with repetitions.
 func (l *loop) sequences() (all []uint64) {
 	for i := range l.read {
 		all = append(all, l.read[i].Items()...)
@@ -152,7 +152,7 @@ func (f *fabric) inject(agent string, req *schema.InjectRequest) schema.Receipt 
 	return receipt
 }
 
-// settle lets what was accepted reach everybody who keeps a mirror.
+// settle waits until all mirrors have the accepted items.
 func (f *fabric) settle() {
 	<-time.After(100 * time.Millisecond)
 	synctest.Wait()

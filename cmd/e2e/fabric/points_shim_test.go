@@ -31,9 +31,9 @@ type askAgent struct {
 	wires []*wire
 
 	// Only the goroutine of the agent uses the following fields.
-	heard   []string            // the notes that it was told, in order
-	when    []time.Time         // when that was
-	perhaps map[string]bool     // what may come again, because a process died
+	heard   []string            // the notes that the agent received, in order
+	when    []time.Time         // when it received each
+	perhaps map[string]bool     // notes that may come again, because a process died
 	open    map[string][]string // the notes of events that are not known to be acknowledged
 }
 
@@ -238,7 +238,7 @@ func (a *askAgent) forgotten() {
 	clear(a.open)
 }
 
-// hear has the agent read what a verdict brings.
+// hear has the agent read the notes in a verdict.
 func (a *askAgent) hear(event string, notes []string) {
 	for _, n := range notes {
 		a.heard, a.when = append(a.heard, n), append(a.when, time.Now())

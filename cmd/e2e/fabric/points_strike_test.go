@@ -22,11 +22,10 @@ const (
 	shimAcked      point = "shim.acked"      // the shim has heard that it is known
 )
 
-// A role is what goes wrong, and with whom.
+// A role is a failure and its victim.
 type role string
 
-// The roles. The asker is who waits for the step: the shim, or who puts
-// something into the queue.
+// The roles. The asker is the client that waits for the step: the shim or a producer of items.
 const (
 	brokerDies   role = "broker dies"
 	brokerCut    role = "broker cut off 3s"

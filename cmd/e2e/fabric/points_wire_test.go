@@ -52,7 +52,7 @@ func (w *wire) InProcessConn() (net.Conn, error) {
 	return mine, nil
 }
 
-// cut holds all that is said from now on, until it is mended.
+// cut holds all data that is sent from now on, until mend.
 func (w *wire) cut()  { w.set(func() { w.held = true }) }
 func (w *wire) mend() { w.set(func() { w.held = false }) }
 

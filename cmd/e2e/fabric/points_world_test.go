@@ -37,18 +37,18 @@ type world struct {
 	dedup time.Duration
 	began time.Time
 
-	// graves are those who end off the path of who struck them.
+	// graves waits for the processes that end outside the path of the code that stopped them.
 	graves sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	server *server.Server
 	nodes  []*node
 	passed int       // how often the point was passed
-	hit    bool      // the point was reached, and what the cell says was done
-	whole  time.Time // when all that was broken is whole again
-	spoke  *node     // who sent the newest verdict
-	turn   *askAgent // the agent that asks now, or did last
-	tells  victim    // who puts something into the queue
+	hit    bool      // the point was reached, and the failure of the cell was caused
+	whole  time.Time // when everything works again
+	spoke  *node     // the broker that sent the newest verdict
+	turn   *askAgent // the agent that asks now, or asked last
+	tells  victim    // the producer of the items
 	ended  bool
 }
 

@@ -14,8 +14,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// overheard tells, each time it is called, what was said on the whole bus since then
-// and was about calls: the subjects, an inbox as "reply". Beats go on all the time.
+// overheard subscribes to the whole bus. The function that it returns lists the subjects of the
+// messages about calls since its last call, with an inbox as "reply". It leaves out beats, which
+// never stop.
 func (f *fabric) overheard() func() []string {
 	f.t.Helper()
 	var mu sync.Mutex

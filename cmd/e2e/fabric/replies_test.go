@@ -54,8 +54,10 @@ func stored(t *testing.T, js jetstream.JetStream, stream, prefix string) map[str
 	return keys
 }
 
-// A client names the subject of the answer, and brokers and the server may publish to more subjects than the client.
-// So no request may make them store an answer, except requests of operators, who may store content anyway.
+// TestScenariosOfAnswers checks replies that a client directs to the subjects of streams. The
+// client names the reply subject, and brokers and the server may publish to more subjects than the
+// client. No request may therefore make them store an answer, except requests of operators, who may
+// store content anyway.
 func TestScenariosOfAnswers(t *testing.T) {
 	operators := []string{"$O.hook_objects.C.x", "$O.hook_objects.M.x",
 		"$JS.API.STREAM.INFO.OBJ_hook_objects", "$JS.API.STREAM.MSG.GET.OBJ_hook_objects", "$JS.API.STREAM.PURGE.OBJ_hook_objects",

@@ -56,7 +56,7 @@ func (f *fabric) overdue(id string) *loop {
 	return l
 }
 
-// warnings counts what an agent was told of its time.
+// warnings counts the warnings about its round that an agent received.
 func (l *loop) warnings() (n int) {
 	for _, in := range l.read {
 		if in.Source == schema.SourceTimeout {

@@ -27,9 +27,8 @@ func (l *loop) file(text, name string) string {
 	return ""
 }
 
-// A session of three agents from end to end: what one of them answers, a person
-// says and a subagent finds reaches whom it is for, in the form that it should
-// have.
+// TestASessionOfThreeAgents runs a session of three agents from end to end. An agent's answer, a
+// person's message and a subagent's result each reach the right agents in the right form.
 func TestASessionOfThreeAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, nothingWritten)

@@ -23,7 +23,7 @@ type vendor struct {
 	first, second, aside string
 	// called and said find a tool's call and a text in the data of the answer's events.
 	called, said string
-	// done is what it says when the script ends; empty: a text of blocks.
+	// done is the data of the event that ends the script; empty: a text of blocks.
 	done string
 }
 
