@@ -57,18 +57,18 @@ class Asking(unittest.TestCase):
 
     def test_what_was_handed_over_is_said(self):
         self.client.ack("e1", None, "e2")
-        nobody = hookfabric.Client()
-        self.addCleanup(nobody.close)
+        unconnected = hookfabric.Client()
+        self.addCleanup(unconnected.close)
         with self.assertRaisesRegex(ValueError, "ack needs the agent's id"):
-            nobody.ack("e1")
+            unconnected.ack("e1")
 
     def test_the_mode_and_a_new_start_are_said(self):
         self.assertFalse(self.client.mode())
         self.client.mode(True)
         self.client.checkpoint()
-        nobody = hookfabric.Client()
-        self.addCleanup(nobody.close)
-        for call in (nobody.mode, nobody.checkpoint):
+        unconnected = hookfabric.Client()
+        self.addCleanup(unconnected.close)
+        for call in (unconnected.mode, unconnected.checkpoint):
             with self.assertRaisesRegex(ValueError, "the call needs the agent.s id"):
                 call()
 

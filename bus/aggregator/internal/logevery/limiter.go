@@ -24,6 +24,7 @@ type Limiter struct {
 	mu    sync.Mutex // guards the following fields
 	total count
 	kinds map[any]*count
+	swept time.Time // when ended intervals were last removed
 }
 
 // count is the number of lines in the current interval.
@@ -70,7 +71,9 @@ func (l *Limiter) Reset(kind any) bool {
 // add begins to count a kind. It returns nil if there are too many kinds. The caller holds the
 // lock.
 func (l *Limiter) add(kind any, now time.Time) *count {
-	if len(l.kinds) >= maxKinds && l.each.Every > 0 {
+	// At most one sweep per interval, so that a flood of new kinds does not sweep for each line.
+	if len(l.kinds) >= maxKinds && l.each.Every > 0 && now.Sub(l.swept) >= l.each.Every {
+		l.swept = now
 		for k, c := range l.kinds {
 			if now.Sub(c.began) >= l.each.Every {
 				delete(l.kinds, k)

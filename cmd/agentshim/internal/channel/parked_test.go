@@ -270,8 +270,8 @@ func TestATextLiesThereNoLongerThanItsItemMayWait(t *testing.T) {
 // The first hook removes a file without a valid text, and later texts do not wait for it.
 func TestWhatIsNoTextHoldsUpNone(t *testing.T) {
 	for name, garbage := range map[string]string{
-		"no JSON": `inject`, "a list": `[]`, "nothing": ``, "a text that is none": `{"inject":{"content":5}}`, "a sequence that is none": `{"inject":{"content":"x"},"sequence":"x"}`,
-		"a matcher that is none": `{"inject":{"content":"x"},"tool_matcher":7}`,
+		"no JSON": `inject`, "a list": `[]`, "nothing": ``, "a text that is a number": `{"inject":{"content":5}}`, "an invalid sequence": `{"inject":{"content":"x"},"sequence":"x"}`,
+		"a matcher that is a number": `{"inject":{"content":"x"},"tool_matcher":7}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
