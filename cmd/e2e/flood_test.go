@@ -25,9 +25,9 @@ const (
 	floodFor   = 5 * time.Second
 )
 
-// TestAFloodOfAnAgentDoesNotDelayAFreeze: an agent's credential sends as much as four connections
-// can, of each kind of message that it may send.
-func TestAFloodOfAnAgentDoesNotDelayAFreeze(t *testing.T) {
+// TestAFloodDoesNotDelayAFreeze: the credentials of an agent or a host send as much as four
+// connections can, of each kind of message that they may send.
+func TestAFloodDoesNotDelayAFreeze(t *testing.T) {
 	data := t.TempDir()
 	operator := credentials(t, data, "init", "operator", "op")
 	b := startBroker(t, "--data", data, "--config", write(t, data, "hooks.yaml",
@@ -47,8 +47,13 @@ func TestAFloodOfAnAgentDoesNotDelayAFreeze(t *testing.T) {
 		"wild":    {"of events", event("wild", "Bash", `{"command":"ls"}`)},
 		"large":   {"of large shell commands", event("large", "Bash", `{"command":"`+strings.Repeat("ls a/b; ", 1<<17)+`"}`)},
 		"paths":   {"of events with many paths", event("paths", "read_many_files", `{"paths":["`+strings.Repeat(`a","`, 1<<18)+`b"]}`)},
+		"hosted":  {"of events of a host", event("hosted", "Bash", `{"command":"ls"}`)},
 	} {
-		creds := credentials(t, data, "", "agent", agent)
+		role, agents := "agent", []string(nil)
+		if agent == "hosted" {
+			role, agents = "host", []string{"--agents", agent}
+		}
+		creds := credentials(t, data, "", role, agent, agents...)
 		t.Run(f.name, func(t *testing.T) {
 			nc, err := bus.Connect(t.Context(), bus.Options{URL: b.url, Creds: operator})
 			if err != nil {
@@ -82,11 +87,11 @@ func TestAFloodOfAnAgentDoesNotDelayAFreeze(t *testing.T) {
 	}
 }
 
-// credentials makes credentials, and the realm first if init names the command for that.
-func credentials(t *testing.T, data, init, role, name string) string {
+// credentials makes credentials with more flags, and the realm first if init names the command for that.
+func credentials(t *testing.T, data, init, role, name string, more ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".creds")
-	all := [][]string{{"add", role, name, "--out", file}}
+	all := [][]string{append([]string{"add", role, name, "--out", file}, more...)}
 	if init != "" {
 		all = append([][]string{{init}}, all...)
 	}
