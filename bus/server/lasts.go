@@ -113,6 +113,7 @@ type sequenceLog struct {
 	store string // the folder of the accounts
 	sync  time.Duration
 	log   *slog.Logger
+	probe probe[map[string]lasts]
 
 	mu      sync.Mutex // guards the following fields, and is held while JetStream restarts
 	written map[string]string
@@ -151,6 +152,12 @@ func (n *sequenceLog) begin() {
 // look returns the last sequences of the server's streams by account; nil: unknown. A server that could not
 // write counts messages that it failed to write.
 func (n *sequenceLog) look() map[string]lasts {
+	all, _ := n.probe.run(n.read)
+	return all
+}
+
+// read is look without a time limit.
+func (n *sequenceLog) read() map[string]lasts {
 	info, err := n.nats.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Config: true, Limit: math.MaxInt})
 	if err != nil || info.Disabled || broken(n.nats) != nil {
 		return nil

@@ -17,6 +17,15 @@ func (s *Server) Mend() error {
 	if _, err := checkRoom(s.dir, minRoom); err != nil {
 		return err
 	}
+	err, returned := s.mending.run(s.restart)
+	if !returned {
+		return fmt.Errorf("the data directory %s: %w", s.dir, errHangs)
+	}
+	return err
+}
+
+// restart stops JetStream and starts it again.
+func (s *Server) restart() error {
 	if n := s.sequences; n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -38,7 +47,13 @@ func (s *Server) Mend() error {
 
 // Broken returns the error that keeps the server from storing; nil: none. Clients only see that writes get no
 // answer.
-func (s *Server) Broken() error { return broken(s.nats) }
+func (s *Server) Broken() error {
+	err, returned := s.health.run(func() error { return broken(s.nats) })
+	if !returned {
+		return errHangs
+	}
+	return err
+}
 
 // leastForWrites is the free space that the server needs for one of the largest messages.
 const leastForWrites = schema.MaxPayload
@@ -49,10 +64,17 @@ func (s *Server) Unstorable() error {
 	if err != nil {
 		return err
 	}
-	broken := s.Broken()
-	switch {
-	case free < leastForWrites || free < minRoom && (broken != nil || !s.Stores()):
+	full := func() error {
 		return fmt.Errorf("the disk of the data directory %s is full (%d MiB left), so nothing can be stored; free at least %d MiB: the broker continues by itself within some seconds", s.dir, free>>20, minRoom>>20)
+	}
+	if free < leastForWrites {
+		return full()
+	}
+	switch broken := s.Broken(); {
+	case errors.Is(broken, errHangs):
+		return fmt.Errorf("nothing can be stored in the data directory %s: %w", s.dir, broken)
+	case free < minRoom && (broken != nil || !s.Stores()):
+		return full()
 	case broken != nil:
 		return fmt.Errorf("nothing can be stored in the data directory %s, which the broker tries to mend: %w; its log says more", s.dir, broken)
 	}

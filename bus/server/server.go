@@ -83,6 +83,8 @@ type Server struct {
 	auth      *auth        // nil: clients need no credentials
 	// account is the account of Connect.
 	account *server.Account
+	health  probe[error]
+	mending probe[error]
 }
 
 // Start runs a server and returns when it is ready. It waits until ctx ends for a large store to be read.

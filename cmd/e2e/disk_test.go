@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -95,6 +96,12 @@ func TestItemsOnAFullDisk(t *testing.T) {
 		t.Errorf("on a full disk: %q", refused)
 	}
 	troubled(t, b, true)
+	long := exec.Command("broker", "inject", "--nats", b.url, "--agent", "a", "-")
+	long.Stdin = strings.NewReader(strings.Repeat("x", 3<<20))
+	began := time.Now()
+	if said, err := long.CombinedOutput(); err == nil || !strings.Contains(string(said), "is full (0 MiB left)") || time.Since(began) > patience/2 {
+		t.Errorf("on a full disk a long text ended after %v with %v:\n%s", time.Since(began), err, said)
+	}
 	if err := os.Remove(stuff); err != nil {
 		t.Fatal(err)
 	}

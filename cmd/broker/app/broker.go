@@ -339,7 +339,17 @@ func (b *Broker) inBackground(ctx context.Context, what string, run func(context
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
 	work.Go(func() { run(ctx) })
-	b.stack.Push(what, func(context.Context) error { stop(); work.Wait(); return nil })
+	b.stack.Push(what, func(ctx context.Context) error {
+		stop()
+		ended := make(chan struct{})
+		go func() { work.Wait(); close(ended) }()
+		select {
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
 }
 
 func gaugeState(g prometheus.Gauge) func(bool) {

@@ -14,12 +14,19 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
+	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // askTime is the default time limit of a request.
 const askTime = 5 * time.Second
+
+// statusVerb is the verb of requests for the fabric's status.
+const statusVerb = "status"
+
+// troubleTime bounds a request for the broker's trouble, and is the interval of such requests.
+const troubleTime = 2 * time.Second
 
 // slowAfter is when a command reports that it still waits for an answer.
 const slowAfter = time.Second
@@ -73,7 +80,7 @@ type about struct{ verb, agent string }
 // one gets it. It is only for requests that may be served twice.
 func (w about) another() time.Duration {
 	switch w.verb {
-	case schema.VerbInject, schema.VerbPending, "status":
+	case schema.VerbInject, schema.VerbPending, statusVerb:
 		return insistAfter
 	}
 	return 0
@@ -128,7 +135,38 @@ func (r *remote) askOn(ctx context.Context, nc *nats.Conn, what about, req, answ
 	if err != nil {
 		return fmt.Errorf("encoding the request: %w", err)
 	}
-	return r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, what.another(), answer)
+	err = r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, what.another(), answer)
+	if silent, ok := errors.AsType[*noAnswer](err); ok && silent.received() && what.verb != statusVerb {
+		if why := r.trouble(ctx, nc); why != "" {
+			return fmt.Errorf("%w; the broker reports: %s", err, why)
+		}
+	}
+	return err
+}
+
+// trouble returns why a broker cannot do all of its work; empty: it can, or does not answer.
+func (r *remote) trouble(ctx context.Context, nc *nats.Conn) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), troubleTime)
+	defer cancel()
+	var st schema.FabricStatus
+	if err := bus.Ask(ctx, nc, "hook.v1.ctl."+statusVerb+"._", schema.StatusRequest{}, &st); err != nil {
+		return ""
+	}
+	return st.Trouble
+}
+
+// untilTrouble returns a context that ends when the broker reports that it cannot do all of its
+// work, and a function that releases it. JetStream does not answer writes on a full disk.
+func (r *remote) untilTrouble(ctx context.Context, nc *nats.Conn) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		for kv.Rest(ctx, troubleTime) == nil {
+			if why := r.trouble(ctx, nc); why != "" {
+				cancel(errors.New(why))
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // bounded adds the time limit of a request.

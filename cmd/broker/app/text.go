@@ -94,9 +94,11 @@ func (r *remote) store(ctx context.Context, nc *nats.Conn, content io.Reader) (s
 	if err != nil {
 		return schema.Object{}, err
 	}
-	o, err := bucket.Put(ctx, content)
-	if refused := denied(ctx); refused != nil {
-		err = refused
+	putting, stop := r.untilTrouble(ctx, nc)
+	defer stop()
+	o, err := bucket.Put(putting, content)
+	if err != nil && putting.Err() != nil {
+		err = context.Cause(putting)
 	}
 	return o, errors.Join(err, bucket.Close())
 }

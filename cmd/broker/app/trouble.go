@@ -24,6 +24,9 @@ var (
 
 // trouble returns why the broker cannot do all of its work; nil: it can.
 func (b *Broker) trouble() error {
+	if err := b.unstorable(); err != nil {
+		return err
+	}
 	switch {
 	case b.lease.Fresh(time.Now()):
 		if err := b.memory.unstored(); err != nil {
