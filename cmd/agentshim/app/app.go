@@ -19,10 +19,10 @@ const service = "agentshim"
 
 // Run runs the command line of this process and returns its exit code. It is [Main] with two
 // savings for `agentshim hook`, which starts once per tool call: the hook listens for signals late,
-// and runs on one processor, where no goroutine waits for a new thread.
+// and runs on one processor, where no goroutine waits for a new thread. The process ends after Run.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if isHook(args) {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		runtime.GOMAXPROCS(1)
 		return run(context.Background(), &hook{process: true}, args, stdin, stdout, stderr)
 	}
 	ctx, cancel := program.Context()
