@@ -130,6 +130,7 @@ func (k *freezing) run(c *cobra.Command) error {
 	if err := k.check(); err != nil {
 		return err
 	}
+	warnOfAgents(c.ErrOrStderr(), k.agent)
 	k.wait = k.within + freezeMargin
 	var answer schema.FreezeAnswer
 	if err := k.insist(c.Context(), &answer); err != nil {

@@ -81,6 +81,7 @@ func (k *registering) register(c *cobra.Command, path string) error {
 	if schema.Unmarshal(data, &req.Hooks) != nil {
 		return fmt.Errorf(`%s is not JSON; write the value of hooks: in a hooks.yaml, as JSON, such as {"PreToolUse": [{"handler": "./check.sh"}]}`, sourceName(path))
 	}
+	warnOfAgents(c.ErrOrStderr(), k.agent)
 	return k.change(c, req, "registered")
 }
 

@@ -144,6 +144,7 @@ func (k *injection) run(c *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	warnOfMatcher(c.ErrOrStderr(), k.req.Matcher)
 	receipt, err := k.send(c.Context(), text)
 	if err != nil {
 		return k.inDoubt(err)
