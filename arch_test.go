@@ -68,7 +68,6 @@ func layerRules() map[string]layerRule {
 		"bus/server/certs":     {own: []string{"bus/chown"}},
 		"bus/chown":            {},
 		"bus/proctree":         {},
-		"bus/otlp":             {own: []string{"schema", "schema/trace", "bus/server/certs"}},
 		"bus/server/certs/...": {own: []string{"bus/server/certs"}},
 		"bus/client":           {own: []string{"schema", "schema/guard", "schema/trace", "bus", "bus/server/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
 		"bus/snapshot":         {modules: []string{"golang.org/x/sys"}},
@@ -108,15 +107,16 @@ func layerRules() map[string]layerRule {
 
 		// Programs: flags and wiring.
 		"cmd/internal/pace":              {},
+		"cmd/internal/otlp":              {own: []string{"schema", "schema/trace", "bus/server/certs"}},
 		"cmd/internal/program":           {own: []string{"schema", "bus/server/certs"}, modules: []string{modCobra, "github.com/spf13/pflag", "golang.org/x/sys"}},
-		"cmd/internal/ops":               {own: []string{"schema/trace", "bus/server/certs", "bus/otlp", "cmd/internal/program"}, modules: []string{modProm}},
+		"cmd/internal/ops":               {own: []string{"schema/trace", "bus/server/certs", "cmd/internal/otlp", "cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":           {own: []string{"schema", "builtin", "workers", "workers/..."}},
 		"cmd/agentshim/internal/dialect": {own: []string{"schema"}, modules: []string{modJSON}},
 		"cmd/agentshim/internal/install": {own: []string{"schema", "bus/server/certs", "bus/chown", "cmd/agentshim/internal/install/...", "cmd/agentshim/internal/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // x/sys exchanges two files atomically
 		"cmd/agentshim/internal/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: io},
 		"cmd/agentshim/internal/doctor":       {own: []string{"schema", "bus", "bus/server/certs", "bus/client", "bus/chown", "cmd/agentshim/...", "cmd/internal/pace"}, modules: []string{modNKeys, modJSON, modNATS}}, // to read what a credential may do
-		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/server/certs", "bus/client", "bus/otlp", "bus/chown", "bus/agent/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/pace", "cmd/internal/program"},
+		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/server/certs", "bus/client", "bus/chown", "bus/agent/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/otlp", "cmd/internal/pace", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",

@@ -19,10 +19,10 @@
 //	┌──────────────────────────────────────────────────────────────────────────┐
 //	│ cmd/broker     cmd/hookworker     cmd/agentshim     loadtest   programs  │
 //	│          dialect, session, decide, daemon, mcp, install                  │
+//	│ cmd/internal/otlp: exports spans to a collector                          │
 //	├──────────────────────────────────────────────────────────────────────────┤
 //	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
 //	│ bus/server       bus/agent: loop ─▶ render, bus/client ─▶ bus/snapshot   │
-//	│ bus/otlp: exports spans to a collector                                   │
 //	│ bus/state: configuration; queue, rounds, sessions, objects, record ─▶ kv │
 //	│ bus/server/access (permissions) ─▶ bus/server/realm (keys, credentials)  │
 //	│ bus: subjects, headers, connections                                      │

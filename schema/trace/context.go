@@ -20,7 +20,7 @@
 // The shim starts once per tool call. With the SDK and its exporter, a program with nats.go and
 // net/http was 21.9 MB large instead of 10.2. Its start took 23.4 ms instead of 13.7: medians of
 // 150 interleaved starts on a busy machine. All programs use this package, so that the shim needs
-// no implementation of its own. Package bus/otlp exports the spans in OpenTelemetry's format.
+// no implementation of its own. Package cmd/internal/otlp exports the spans in OpenTelemetry's format.
 package trace
 
 import (

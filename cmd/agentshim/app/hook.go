@@ -11,11 +11,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/hookfabric/hookfabric/bus/otlp"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
+	"github.com/hookfabric/hookfabric/cmd/internal/otlp"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 	"github.com/hookfabric/hookfabric/schema"
 )

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/bus/otlp"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/channel"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/mcp"
+	"github.com/hookfabric/hookfabric/cmd/internal/otlp"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
