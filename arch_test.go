@@ -79,7 +79,6 @@ func layerRules() map[string]layerRule {
 		"bus/bustest":          {own: []string{"bus", "bus/server", "bus/bustest/ports"}, modules: []string{modNATS, modServer}},
 		"bus/bustest/ports":    {},
 		"bus/bustest/contract": {own: []string{"schema"}, not: io},
-		"bus/bustest/netns":    {modules: []string{"golang.org/x/sys"}},
 		// The files of the NATS server, which only its source documents.
 		"bus/server/internal/blocks": {modules: []string{"github.com/klauspost/compress", "github.com/minio/highwayhash"}},
 		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/dispatch", "bus/state", "bus/state/..."},
@@ -108,6 +107,7 @@ func layerRules() map[string]layerRule {
 		// Programs: flags and wiring.
 		"cmd/internal/pace":              {},
 		"cmd/internal/otlp":              {own: []string{"schema", "schema/trace", "bus/server/certs"}},
+		"cmd/internal/netns":             {modules: []string{"golang.org/x/sys"}},
 		"cmd/internal/program":           {own: []string{"schema", "bus/server/certs"}, modules: []string{modCobra, "github.com/spf13/pflag", "golang.org/x/sys"}},
 		"cmd/internal/ops":               {own: []string{"schema/trace", "bus/server/certs", "cmd/internal/otlp", "cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":           {own: []string{"schema", "builtin", "workers", "workers/..."}},

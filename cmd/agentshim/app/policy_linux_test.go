@@ -15,10 +15,10 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/bustest/netns"
 	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
+	"github.com/hookfabric/hookfabric/cmd/internal/netns"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

@@ -20,8 +20,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/bus/bustest/netns"
 	"github.com/hookfabric/hookfabric/cmd/e2e/clients/released"
+	"github.com/hookfabric/hookfabric/cmd/internal/netns"
 )
 
 // What the process outside of the namespace tells the one inside.
