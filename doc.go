@@ -21,7 +21,7 @@
 //	│          dialect, session, decide, daemon, mcp, install                  │
 //	│ cmd/internal/otlp: exports spans to a collector                          │
 //	├──────────────────────────────────────────────────────────────────────────┤
-//	│ bus/aggregator   builtin ─▶ workers (builtins, command, python, webhook) │
+//	│ bus/aggregator   builtin ─▶ workers (command, python, webhook)           │
 //	│ bus/server       bus/agent: loop ─▶ render, bus/client ─▶ bus/snapshot   │
 //	│ bus/state: configuration; queue, rounds, sessions, objects, record ─▶ kv │
 //	│ bus/server/access (permissions) ─▶ bus/server/realm (keys, credentials)  │

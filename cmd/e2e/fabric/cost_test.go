@@ -14,9 +14,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
+	"github.com/hookfabric/hookfabric/cmd/internal/runners"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/builtins"
 )
 
 // BenchmarkCall is a whole call, from the agent's side to its verdict, through a
@@ -114,7 +114,7 @@ func benchWorker(b *testing.B, url string, log *slog.Logger) {
 	}
 	w := workers.New(workers.Options{
 		Name: "w", Pools: []string{"remote"}, Inline: []schema.Kind{schema.Builtin},
-		Runners: map[schema.Kind]workers.Runner{schema.Builtin: builtins.New(builtin.Catalog(log))}, Logger: log,
+		Runners: map[schema.Kind]workers.Runner{schema.Builtin: runners.Builtins(builtin.Catalog(log))}, Logger: log,
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)

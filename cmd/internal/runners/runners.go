@@ -8,7 +8,6 @@ import (
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/builtins"
 	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/command"
 	"github.com/hookfabric/hookfabric/workers/python"
@@ -18,7 +17,7 @@ import (
 // New returns the runners of one worker.
 func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	return map[schema.Kind]workers.Runner{
-		schema.Builtin: builtins.New(builtin.Catalog(log)),
+		schema.Builtin: Builtins(builtin.Catalog(log)),
 		schema.Command: command.New(command.Options{Logger: log, Watchdog: child.SelfWatchdog()}),
 		schema.Python:  python.New(python.Options{Logger: log, Watchdog: child.SelfWatchdog()}),
 		schema.HTTP:    webhook.New(webhook.Options{Logger: log}),

@@ -1,4 +1,4 @@
-package builtins_test
+package runners_test
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/hookfabric/hookfabric/cmd/internal/runners"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/builtins"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
@@ -34,7 +34,7 @@ func crash(schema.Hook) (workers.Handler, error) {
 	}), nil
 }
 
-func TestRunnerIsARunner(t *testing.T) {
+func TestTheRunnerOfBuiltinsIsARunner(t *testing.T) {
 	catalog := map[string]workers.Factory{
 		"answers": always(schema.Allowed()), "refuses": always(schema.Denied(runnertest.Reason)),
 		"rewrites": always(schema.Rewritten(jsontext.Value(runnertest.NewInput))), "echoes": echo, "crashes": crash,
@@ -43,14 +43,14 @@ func TestRunnerIsARunner(t *testing.T) {
 		return schema.Hook{Name: "test", Event: schema.PreToolUse, Type: schema.Builtin, Handler: name}
 	}
 	runnertest.Run(t, runnertest.Suite{
-		New:     func(*testing.T) workers.Runner { return builtins.New(catalog) },
+		New:     func(*testing.T) workers.Runner { return runners.Builtins(catalog) },
 		Answers: hook("answers"), Refuses: hook("refuses"), Rewrites: hook("rewrites"), Echoes: hook("echoes"),
 		Crashes: hook("crashes"), Missing: hook("no_such_hook"),
 	})
 }
 
 func TestAnUnknownNameIsAnErrorThatListsTheKnownOnes(t *testing.T) {
-	r := builtins.New(map[string]workers.Factory{"b": echo, "a": echo})
+	r := runners.Builtins(map[string]workers.Factory{"b": echo, "a": echo})
 	_, err := r.Load(schema.Hook{Handler: "c"}, workers.Site{})
 	if err == nil || err.Error() != `there is no builtin "c"; write one of a, b` {
 		t.Errorf("error %v", err)
@@ -58,7 +58,7 @@ func TestAnUnknownNameIsAnErrorThatListsTheKnownOnes(t *testing.T) {
 }
 
 func TestABuiltinRejectsSettingsOfPrograms(t *testing.T) {
-	r := builtins.New(map[string]workers.Factory{"a": echo})
+	r := runners.Builtins(map[string]workers.Factory{"a": echo})
 	for _, h := range []schema.Hook{
 		{Handler: "a", Shell: true}, {Handler: "a", Args: []string{"x"}}, {Handler: "a", Env: []string{"X"}},
 	} {
@@ -69,7 +69,7 @@ func TestABuiltinRejectsSettingsOfPrograms(t *testing.T) {
 }
 
 func TestAnErrorOfAFactoryIsALoadError(t *testing.T) {
-	r := builtins.New(map[string]workers.Factory{"a": func(schema.Hook) (workers.Handler, error) { return nil, os.ErrInvalid }})
+	r := runners.Builtins(map[string]workers.Factory{"a": func(schema.Hook) (workers.Handler, error) { return nil, os.ErrInvalid }})
 	if _, err := r.Load(schema.Hook{Handler: "a"}, workers.Site{}); !errors.Is(err, os.ErrInvalid) {
 		t.Errorf("error %v", err)
 	}
