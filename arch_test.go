@@ -68,7 +68,6 @@ func layerRules() map[string]layerRule {
 		"bus/server/certs":     {own: []string{"bus/chown"}},
 		"bus/chown":            {},
 		"bus/proctree":         {},
-		"bus/server/certs/...": {own: []string{"bus/server/certs"}},
 		"bus/client":           {own: []string{"schema", "schema/guard", "schema/trace", "bus", "bus/server/certs", "bus/snapshot"}, modules: []string{modNATS, modUUID, modJSON}},
 		"bus/snapshot":         {modules: []string{"golang.org/x/sys"}},
 		"bus/state":            {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
@@ -76,7 +75,7 @@ func layerRules() map[string]layerRule {
 		"bus/state/...":        {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
 		"bus/state/record":     {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
 		"bus/server":           {own: []string{"schema", "bus", "bus/server/access", "bus/server/realm", "bus/server/certs", "bus/server/internal/blocks", "bus/chown"}, modules: []string{modNATS, modServer, modJWT, modNKeys, "golang.org/x/crypto"}},
-		"bus/bustest":          {own: []string{"bus", "bus/server", "bus/bustest/ports"}, modules: []string{modNATS, modServer}},
+		"bus/bustest":          {own: []string{"bus", "bus/server", "bus/server/certs", "bus/bustest/ports"}, modules: []string{modNATS, modServer}},
 		"bus/bustest/ports":    {},
 		"bus/bustest/contract": {own: []string{"schema"}, not: io},
 		// The files of the NATS server, which only its source documents.

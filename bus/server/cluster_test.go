@@ -18,7 +18,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 )
 
@@ -61,7 +60,7 @@ func startAll(t *testing.T, all []server.Options) []*server.Server {
 // Three servers keep one bucket, tell each other of clients that are lost, and know
 // what is listened to elsewhere.
 func TestServersAreOneCluster(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	routes := bustest.FreeAddresses(t, 3)
 	var all []server.Options
 	for i := range routes {

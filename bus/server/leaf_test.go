@@ -10,12 +10,11 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 )
 
 // Who is at a leaf is answered by the hub, and stores there, over TLS.
 func TestALeafIsAPartOfItsHub(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	at := bustest.FreeAddresses(t, 1)[0]
 	hub := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", TLS: ca.Issue(t, "hub"), Leaf: &server.Leaf{Listen: at}})
 	leaf := bustest.StartWith(t, server.Options{Leaf: &server.Leaf{Remotes: []string{"tls://" + at}, CA: ca.File}})

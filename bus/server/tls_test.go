@@ -13,7 +13,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 )
 
 // secured starts a server with a certificate, and returns its URL and the options
@@ -28,7 +27,7 @@ func secured(t *testing.T, files certs.Files, trusted string) (*server.Server, b
 }
 
 func TestClientsAndServerSpeakTLS(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	s, o := secured(t, ca.Issue(t, "server"), ca.File)
 	for _, url := range []string{o.URL, strings.Replace(o.URL, "tls://", "nats://", 1)} {
 		o.URL = url
@@ -45,16 +44,16 @@ func TestClientsAndServerSpeakTLS(t *testing.T) {
 }
 
 func TestErrorsOfTLSSayWhatToDo(t *testing.T) {
-	ours, theirs := certstest.New(t, "ours"), certstest.New(t, "theirs")
+	ours, theirs := bustest.NewAuthority(t, "ours"), bustest.NewAuthority(t, "theirs")
 	plain := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	good := ours.Issue(t, "server")
 	demanding := good
 	demanding.CA = ours.File
-	stale, foreign := ours.Issue(t, "stale", certstest.Expired), theirs.Issue(t, "foreign")
+	stale, foreign := ours.Issue(t, "stale", bustest.ExpiredCert), theirs.Issue(t, "foreign")
 	_, trusting := secured(t, good, ours.File)
 	_, strict := secured(t, demanding, ours.File)
-	_, expired := secured(t, ours.Issue(t, "expired", certstest.Expired), ours.File)
-	_, misnamed := secured(t, ours.Issue(t, "misnamed", certstest.Named("bus.example.org")), ours.File)
+	_, expired := secured(t, ours.Issue(t, "expired", bustest.ExpiredCert), ours.File)
+	_, misnamed := secured(t, ours.Issue(t, "misnamed", bustest.CertFor("bus.example.org")), ours.File)
 	for name, c := range map[string]struct {
 		url   string
 		files certs.Files
@@ -90,7 +89,7 @@ func TestErrorsOfTLSSayWhatToDo(t *testing.T) {
 
 // New connections get a renewed certificate, and open connections stay.
 func TestACertificateIsRenewedWhileTheServerRuns(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	files := ca.Issue(t, "server")
 	_, o := secured(t, files, ca.File)
 	lost := make(chan bool, 10)
@@ -129,13 +128,13 @@ func TestACertificateIsRenewedWhileTheServerRuns(t *testing.T) {
 }
 
 func TestAServerWithoutACertificateRequiresNone(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	_, err := server.Start(t.Context(), server.Options{Dir: t.TempDir(), Listen: "127.0.0.1:0", TLS: certs.Files{CA: ca.File}})
 	wantError(t, err, "--tls-cert")
 }
 
 func TestOtherMachinesTakeCredentialsToo(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	_, err := server.Start(t.Context(), server.Options{Dir: t.TempDir(), Listen: "0.0.0.0:0", TLS: ca.Issue(t, "server")})
 	wantError(t, err, "broker creds init")
 }

@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 )
 
 // TestOtherMachines has a broker listen on an address that other machines can reach, which requires
 // credentials and TLS. The broker refuses a client that lacks one of them, and the client's error
 // names what is missing.
 func TestOtherMachines(t *testing.T) {
-	data, ca := t.TempDir(), certstest.New(t, "ours")
+	data, ca := t.TempDir(), bustest.NewAuthority(t, "ours")
 	creds := filepath.Join(t.TempDir(), "op.creds")
 	for _, args := range [][]string{{"init"}, {"add", "operator", "op", "--out", creds}} {
 		p := start(t, "broker", append(append([]string{"creds"}, args...), "--data", data)...)

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 )
 
 // A renewed certificate is shown by the next handshake, and one that makes no
 // sense changes nothing but the log.
 func TestAServerFollowsItsFiles(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	files := ca.Issue(t, "server")
 	var log bytes.Buffer
 	conf, err := files.Server(slog.New(slog.NewTextHandler(&log, nil)))
@@ -54,7 +54,7 @@ func TestAServerFollowsItsFiles(t *testing.T) {
 // A server that names an authority takes clients of it alone, also of one that
 // takes its place while the server runs.
 func TestAServerDemandsCertificates(t *testing.T) {
-	ours, theirs := certstest.New(t, "ours"), certstest.New(t, "theirs")
+	ours, theirs := bustest.NewAuthority(t, "ours"), bustest.NewAuthority(t, "theirs")
 	trusted := filepath.Join(t.TempDir(), "trusted.pem")
 	give(t, ours.File, trusted)
 	files := ours.Issue(t, "server")
@@ -83,7 +83,7 @@ func TestAServerDemandsCertificates(t *testing.T) {
 }
 
 func TestFaultyFilesAreErrors(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	pair, other := ca.Issue(t, "one"), ca.Issue(t, "two")
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
@@ -171,7 +171,7 @@ func give(t *testing.T, from, to string) {
 }
 
 func TestAKeyThatOthersCanReadIsRefused(t *testing.T) {
-	files := certstest.New(t, "ours").Issue(t, "server")
+	files := bustest.NewAuthority(t, "ours").Issue(t, "server")
 	if err := os.Chmod(files.Key, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/bus/server/access"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
@@ -201,7 +200,7 @@ func copyRealm(folder, data string) error {
 
 // Each broker has a realm folder of its own. A change in one folder takes effect at all brokers.
 func TestCredentialsOfOneFolderCountInTheWholeCluster(t *testing.T) {
-	dirs, ca := []string{t.TempDir(), t.TempDir(), t.TempDir()}, certstest.New(t, "ours")
+	dirs, ca := []string{t.TempDir(), t.TempDir(), t.TempDir()}, bustest.NewAuthority(t, "ours")
 	folder := newRealm(t, dirs[0])
 	alice := issued(t, folder, forAgent("alice"))
 	secret := filepath.Join(t.TempDir(), "secret")

@@ -14,7 +14,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/server/access"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
 	"github.com/hookfabric/hookfabric/schema"
@@ -24,7 +23,7 @@ import (
 // agents are judged by the hub's configuration, within the permissions of their credentials, and are
 // judged again after an outage of the hub.
 func TestASiteHasItsOwnCredentials(t *testing.T) {
-	hubDir, siteDir, ca, at := t.TempDir(), t.TempDir(), certstest.New(t, "ours"), bustest.FreeAddresses(t, 1)[0]
+	hubDir, siteDir, ca, at := t.TempDir(), t.TempDir(), bustest.NewAuthority(t, "ours"), bustest.FreeAddresses(t, 1)[0]
 	hubFolder, siteFolder := newRealm(t, hubDir), newRealm(t, siteDir)
 	config := filepath.Join(t.TempDir(), "hooks.yaml")
 	if err := os.WriteFile(config, []byte(denying), 0o600); err != nil {

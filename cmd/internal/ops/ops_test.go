@@ -13,15 +13,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 	"github.com/hookfabric/hookfabric/cmd/internal/ops"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
 // Health checks and metrics need TLS beyond loopback, and use none on loopback.
 func TestHTTPBeyondLoopbackNeedsTLS(t *testing.T) {
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	files := ca.Issue(t, "server")
 	var stack program.Stack
 	defer func() { _ = stack.Stop(context.Background()) }()
@@ -66,7 +66,7 @@ func portOf(url string) string { return url[strings.LastIndexByte(url, ':')+1:] 
 // With a CA bundle only clients with its certificates get an answer. On loopback, where there is no
 // TLS, it is an error.
 func TestClientsNeedACertificateOfTheBundle(t *testing.T) {
-	ca, other := certstest.New(t, "ours"), certstest.New(t, "theirs")
+	ca, other := bustest.NewAuthority(t, "ours"), bustest.NewAuthority(t, "theirs")
 	var stack program.Stack
 	defer func() { _ = stack.Stop(context.Background()) }()
 	opt := ops.Options{Addr: "0.0.0.0:0", TLS: ca.Issue(t, "server"), ClientCA: ca.File, Registry: ops.Registry(), Ready: func() error { return nil }}

@@ -16,7 +16,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/server/access"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 	"github.com/hookfabric/hookfabric/bus/server/realm"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
@@ -36,8 +35,8 @@ type asking struct {
 
 func startAsking(t *testing.T) *asking {
 	t.Helper()
-	ca := certstest.New(t, "ours")
-	a := &asking{Fabric: clienttest.New("f-1"), t: t, realm: filepath.Join(t.TempDir(), "auth"), third: certstest.New(t, "theirs").File}
+	ca := bustest.NewAuthority(t, "ours")
+	a := &asking{Fabric: clienttest.New("f-1"), t: t, realm: filepath.Join(t.TempDir(), "auth"), third: bustest.NewAuthority(t, "theirs").File}
 	if err := realm.Init(t.Context(), a.realm, realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,4 @@
-// Package certstest makes authorities and certificates for tests.
-package certstest
+package bustest
 
 import (
 	"crypto/ecdsa"
@@ -28,8 +27,8 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// New makes an authority that lives as long as the test.
-func New(t testing.TB, name string) *Authority {
+// NewAuthority makes an authority that lives as long as the test.
+func NewAuthority(t testing.TB, name string) *Authority {
 	t.Helper()
 	a := &Authority{dir: t.TempDir(), key: newKey(t)}
 	a.File = filepath.Join(a.dir, "ca.pem")
@@ -41,24 +40,24 @@ func New(t testing.TB, name string) *Authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, a.File, "CERTIFICATE", der)
+	replaceFile(t, a.File, "CERTIFICATE", der)
 	return a
 }
 
-// A Change modifies a certificate.
-type Change func(*x509.Certificate)
+// A CertChange modifies a certificate.
+type CertChange func(*x509.Certificate)
 
-// Expired makes a certificate that has expired.
-func Expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+// ExpiredCert makes a certificate that has expired.
+func ExpiredCert(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 
-// Named makes a certificate for these hosts only.
-func Named(hosts ...string) Change {
+// CertFor makes a certificate for these hosts only.
+func CertFor(hosts ...string) CertChange {
 	return func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = hosts, nil }
 }
 
 // Issue makes a certificate for loopback and its key, as name.pem and name.key, and replaces existing
 // files. The result has no CA.
-func (a *Authority) Issue(t testing.TB, name string, changes ...Change) certs.Files {
+func (a *Authority) Issue(t testing.TB, name string, changes ...CertChange) certs.Files {
 	t.Helper()
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
@@ -82,8 +81,8 @@ func (a *Authority) Issue(t testing.TB, name string, changes ...Change) certs.Fi
 		t.Fatal(err)
 	}
 	f := certs.Files{Cert: filepath.Join(a.dir, name+".pem"), Key: filepath.Join(a.dir, name+".key")}
-	write(t, f.Key, "PRIVATE KEY", secret)
-	write(t, f.Cert, "CERTIFICATE", der)
+	replaceFile(t, f.Key, "PRIVATE KEY", secret)
+	replaceFile(t, f.Cert, "CERTIFICATE", der)
 	return f
 }
 
@@ -96,8 +95,8 @@ func newKey(t testing.TB) *ecdsa.PrivateKey {
 	return key
 }
 
-// write replaces a file atomically, as programs that renew certificates do.
-func write(t testing.TB, path, kind string, der []byte) {
+// replaceFile replaces a file atomically, as programs that renew certificates do.
+func replaceFile(t testing.TB, path, kind string, der []byte) {
 	t.Helper()
 	data := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {
