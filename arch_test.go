@@ -75,7 +75,7 @@ func layerRules() map[string]layerRule {
 		"bus/state/...":        {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
 		"bus/state/record":     {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
 		"bus/server":           {own: []string{"schema", "bus", "bus/server/access", "bus/server/realm", "bus/server/certs", "bus/server/internal/blocks", "bus/chown"}, modules: []string{modNATS, modServer, modJWT, modNKeys, "golang.org/x/crypto"}},
-		"bus/bustest":          {own: []string{"bus", "bus/server", "bus/server/certs", "bus/bustest/ports"}, modules: []string{modNATS, modServer}},
+		"bus/bustest":          {own: []string{"schema", "schema/guard", "bus", "bus/server", "bus/server/certs", "bus/bustest/ports"}, modules: []string{modJSON, modNATS, modServer}},
 		"bus/bustest/ports":    {},
 		"bus/bustest/contract": {own: []string{"schema"}, not: io},
 		// The files of the NATS server, which only its source documents.
@@ -89,7 +89,6 @@ func layerRules() map[string]layerRule {
 		"bus/agent/render":       {own: []string{"schema"}, modules: []string{modJSON}, not: io},
 		"bus/agent/loop":         {own: []string{"schema", "bus", "bus/client", "bus/agent/render", "bus/dispatch"}, modules: []string{modJSON, modUUID}},
 		"bus/agent/llm":          {own: []string{"schema", "bus/agent/render", "bus/chown"}, modules: []string{modJSON}},
-		"bus/client/clienttest":  {own: []string{"schema", "schema/guard", "bus"}, modules: []string{modNATS, modJSON}},
 		"bus/agent/sdktest":      {own: []string{"schema"}},
 		"bus/agent/python":       {},
 		"bus/agent/typescript":   {},

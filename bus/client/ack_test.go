@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -23,7 +23,7 @@ func pass(d time.Duration) { <-time.After(d) }
 func TestTheNextEventAcknowledgesADelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		v := s.must()
 		s.client.Handed(v.EventID)
 		pass(time.Second)
@@ -47,7 +47,7 @@ func TestTheNextEventAcknowledgesADelivery(t *testing.T) {
 func TestWithoutAnEventARequestAcknowledgesAfterTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		v := s.must()
 		pass(time.Hour)
 		if len(s.acks()) != 0 {
@@ -67,13 +67,13 @@ func TestWithoutAnEventARequestAcknowledgesAfterTwoSeconds(t *testing.T) {
 
 func TestAnAcknowledgementIsRepeatedUntilItIsConfirmed(t *testing.T) {
 	for name, answer := range map[string]func(string, *nats.Msg) bool{
-		"a fabric that cannot now": func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeUnavailable, "not now"); return true },
+		"a fabric that cannot now": func(_ string, m *nats.Msg) bool { bustest.Refuse(m, schema.CodeUnavailable, "not now"); return true },
 		"a fabric that is silent":  func(string, *nats.Msg) bool { return true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore(t, client.Options{})
-				s.Put(clienttest.Item(1, "one"))
+				s.Put(bustest.Item(1, "one"))
 				v := s.must()
 				tries := 0
 				s.answers(func(verb string, m *nats.Msg) bool { tries++; return answer(verb, m) })
@@ -98,7 +98,7 @@ func TestAnAcknowledgementStaysNotedUntilItIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		s.Silent = true
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		v := s.must()
 		s.client.Handed(v.EventID)
 		s.must()
@@ -118,11 +118,11 @@ func TestAnAcknowledgementStaysNotedUntilItIsConfirmed(t *testing.T) {
 func TestAnotherFabricMakesAcknowledgementsVoid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		v := s.must()
 		s.client.Handed(v.EventID)
 		s.Lock()
-		s.ID, s.Leases = "f-other", map[string]clienttest.Lease{}
+		s.ID, s.Leases = "f-other", map[string]bustest.Lease{}
 		s.Unlock()
 		if v := s.must(); !slices.Equal(contents(v), []string{"one"}) {
 			t.Errorf("the other fabric's item 1 was cut: %v", contents(v))
@@ -140,7 +140,7 @@ func TestAckAcknowledgesAtOnce(t *testing.T) {
 		if err := s.client.Ack(t.Context(), "agent/1", "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"); err == nil {
 			t.Error("something was acknowledged before any fabric answered")
 		}
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		v, start := s.must(), time.Now()
 		if err := s.client.Ack(t.Context(), "agent/1", "x"); !errors.Is(err, client.ErrInvalid) {
 			t.Errorf("an event that is not a UUID: %v", err)
@@ -151,9 +151,9 @@ func TestAckAcknowledgesAtOnce(t *testing.T) {
 		if acks := s.acks(); len(acks) != 1 || !s.AckedAt[0].Equal(start) {
 			t.Errorf("%+v after %v", acks, s.AckedAt)
 		}
-		s.Put(clienttest.Item(2, "two"))
+		s.Put(bustest.Item(2, "two"))
 		v = s.must()
-		s.answers(func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeInternal, "no luck"); return true })
+		s.answers(func(_ string, m *nats.Msg) bool { bustest.Refuse(m, schema.CodeInternal, "no luck"); return true })
 		err := s.client.Ack(t.Context(), "agent/1", v.EventID)
 		if e, ok := errors.AsType[*schema.ControlError](err); !ok || e.Code != schema.CodeInternal {
 			t.Errorf("%v", err)
@@ -171,7 +171,7 @@ func TestFlushAcknowledgesAllNotedEvents(t *testing.T) {
 		s := newStore(t, client.Options{})
 		var want []string
 		for i := range uint64(3) {
-			s.Put(clienttest.Item(i+1, "text"))
+			s.Put(bustest.Item(i+1, "text"))
 			v := s.must()
 			s.client.Handed(v.EventID)
 			want = append(want, v.EventID)
@@ -190,7 +190,7 @@ func TestFlushAcknowledgesAllNotedEvents(t *testing.T) {
 func TestALeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		v := s.must()
 		for range 10 {
 			pass(10 * time.Second)
@@ -212,7 +212,7 @@ func TestTheFirstEventAcknowledgesRecalledDeliveries(t *testing.T) {
 		s := newStore(t, client.Options{})
 		const event, elsewhere = "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607183"
 		s.Silent = true
-		s.Put(clienttest.Item(7, "seven"), clienttest.Item(8, "eight"))
+		s.Put(bustest.Item(7, "seven"), bustest.Item(8, "eight"))
 		s.client.Recall(
 			client.Handover{Fabric: theFabric, Agent: "agent/1", Events: []string{event}, Sequences: []uint64{7}},
 			client.Handover{Fabric: "f-gone", Agent: "agent/1", Events: []string{elsewhere}, Sequences: []uint64{8}},
@@ -242,7 +242,7 @@ func TestAClientMayEndWhileItAcknowledges(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := event()
-			s.Put(clienttest.Item(uint64(i+1), "text"))
+			s.Put(bustest.Item(uint64(i+1), "text"))
 			v, err := c.Ask(t.Context(), e)
 			if err != nil {
 				t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -22,7 +22,7 @@ func TestItemsDeliveredBeforeAreRemovedAndAcknowledged(t *testing.T) {
 		lost := true
 		s.answers(func(verb string, _ *nats.Msg) bool { return verb == schema.VerbAck && lost })
 		s.Silent = true
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		first := s.must()
 		s.client.Handed(first.EventID)
 		// The lease ends without a confirmation, and the item is delivered again.
@@ -55,11 +55,11 @@ func TestOnlyInjectionsWithoutNewItemsAreRemoved(t *testing.T) {
 		brings []schema.Injection
 		want   []string
 	}{
-		"nothing was delivered":          {nil, []schema.Injection{clienttest.Item(1, "one"), both}, []string{"one", "one and two"}},
-		"one of two in a text":           {[]uint64{1}, []schema.Injection{clienttest.Item(1, "one"), both}, []string{"one and two"}},
-		"both of them":                   {[]uint64{1, 2}, []schema.Injection{both, clienttest.Item(3, "three")}, []string{"three"}},
-		"a hook's text is not an item":   {[]uint64{1}, []schema.Injection{own, clienttest.Item(1, "one"), own}, []string{"a hook's own", "a hook's own"}},
-		"an item that was not delivered": {[]uint64{3}, []schema.Injection{clienttest.Item(1, "one")}, []string{"one"}},
+		"nothing was delivered":          {nil, []schema.Injection{bustest.Item(1, "one"), both}, []string{"one", "one and two"}},
+		"one of two in a text":           {[]uint64{1}, []schema.Injection{bustest.Item(1, "one"), both}, []string{"one and two"}},
+		"both of them":                   {[]uint64{1, 2}, []schema.Injection{both, bustest.Item(3, "three")}, []string{"three"}},
+		"a hook's text is not an item":   {[]uint64{1}, []schema.Injection{own, bustest.Item(1, "one"), own}, []string{"a hook's own", "a hook's own"}},
+		"an item that was not delivered": {[]uint64{3}, []schema.Injection{bustest.Item(1, "one")}, []string{"one"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestTheSameEventDeliversTheSameItemsUntilTheyAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		s.Silent = true
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		e := event()
 		e.EventID = "0199F3C1-6D1F-7E8A-9B2C-3D4E5F607182"
 		for i := range 3 {
@@ -126,11 +126,11 @@ func TestLargeTextsAreFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		large := strings.Repeat("0123456789abcdef", 5<<16) + "the end"
-		in := clienttest.Item(1, "")
+		in := bustest.Item(1, "")
 		in.Object = s.Object(large)
-		headed := clienttest.Item(2, "From agent2:")
+		headed := bustest.Item(2, "From agent2:")
 		headed.Object = s.Object("short \xff")
-		empty := clienttest.Item(3, "")
+		empty := bustest.Item(3, "")
 		empty.Object = s.Object("")
 		s.Put(in, headed, empty)
 		v := s.must()
@@ -150,25 +150,25 @@ func TestLargeTextsAreFetched(t *testing.T) {
 func TestTextsThatCannotBeFetchedAreDeliveredAgain(t *testing.T) {
 	part := func(data string, size int64) func(*store, *nats.Msg) {
 		return func(s *store, m *nats.Msg) {
-			clienttest.Respond(m, &schema.FetchAnswer{Data: []byte(data), Size: size})
+			bustest.Respond(m, &schema.FetchAnswer{Data: []byte(data), Size: size})
 		}
 	}
 	for name, answer := range map[string]func(*store, *nats.Msg){
-		"it does not exist":      func(_ *store, m *nats.Msg) { clienttest.Refuse(m, schema.CodeNotFound, "there is no such object") },
+		"it does not exist":      func(_ *store, m *nats.Msg) { bustest.Refuse(m, schema.CodeNotFound, "there is no such object") },
 		"it is something else":   part("DAMAGED", 7),
 		"it is larger":           part("content", 8),
 		"a part is empty":        part("", 7),
 		"a part is too large":    part("content and more", 7),
 		"the answer is junk":     func(_ *store, m *nats.Msg) { _ = m.Respond([]byte("{")) },
 		"the answer never comes": func(*store, *nats.Msg) {},
-		"it is not now possible": func(_ *store, m *nats.Msg) { clienttest.Refuse(m, schema.CodeUnavailable, "not now") },
+		"it is not now possible": func(_ *store, m *nats.Msg) { bustest.Refuse(m, schema.CodeUnavailable, "not now") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore(t, client.Options{})
-				in := clienttest.Item(2, "")
+				in := bustest.Item(2, "")
 				in.Object = s.Object("content")
-				s.Put(clienttest.Item(1, "one"), clienttest.Item(2, "the head of two"), in)
+				s.Put(bustest.Item(1, "one"), bustest.Item(2, "the head of two"), in)
 				s.answers(func(verb string, m *nats.Msg) bool {
 					if verb == schema.VerbFetch {
 						answer(s, m)
@@ -209,7 +209,7 @@ func TestTextsOverTheLimitAreNotFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
 		for i := range uint64(2) {
-			in := clienttest.Item(i+1, "")
+			in := bustest.Item(i+1, "")
 			in.Object = &schema.Object{Digest: "sha256-00", Size: 64<<20 + 1}
 			s.Put(in)
 		}
@@ -222,7 +222,7 @@ func TestTextsOverTheLimitAreNotFetched(t *testing.T) {
 func TestALeaseIsRenewedDuringAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		in := clienttest.Item(1, "")
+		in := bustest.Item(1, "")
 		in.Object = s.Object(strings.Repeat("x", 20<<20))
 		s.Put(in)
 		slow := func(m *nats.Msg) { time.AfterFunc(3*time.Second, func() { s.Lock(); s.Fetch(m); s.Unlock() }) }

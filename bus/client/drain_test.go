@@ -11,8 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -21,7 +21,7 @@ func TestDrainReturnsAllItemsAsOneMessage(t *testing.T) {
 		folder := t.TempDir()
 		s := newStore(t, client.Options{Workspaces: folder})
 		w := s.space("agent2", "text")
-		s.Put(clienttest.Item(1, "one"), clienttest.Item(2, "see "+w.Path))
+		s.Put(bustest.Item(1, "one"), bustest.Item(2, "see "+w.Path))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		d, err := s.client.Drain(ctx, "agent/1", "s 1")
@@ -41,9 +41,9 @@ func TestDrainReturnsAllItemsAsOneMessage(t *testing.T) {
 func TestDrainRemovesDeliveredItemsAndFetchesTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		in := clienttest.Item(3, "")
+		in := bustest.Item(3, "")
 		in.Object = s.Object("large")
-		s.Put(clienttest.Item(1, "one"), clienttest.Item(2, "two"), in)
+		s.Put(bustest.Item(1, "one"), bustest.Item(2, "two"), in)
 		s.client.Recall(client.Handover{Fabric: theFabric, Agent: "agent/1", Sequences: []uint64{1}})
 		d, err := s.client.Drain(t.Context(), "agent/1", "")
 		if err != nil || d.Content != "two\n\nlarge" || len(d.Injections) != 2 {
@@ -53,7 +53,7 @@ func TestDrainRemovesDeliveredItemsAndFetchesTexts(t *testing.T) {
 }
 
 func TestADrainReturnsTheTextOfARestart(t *testing.T) {
-	for name, items := range map[string][]schema.Injection{"alone": nil, "with others": {clienttest.Item(1, "one")}} {
+	for name, items := range map[string][]schema.Injection{"alone": nil, "with others": {bustest.Item(1, "one")}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				folder := t.TempDir()
@@ -80,7 +80,7 @@ func TestADrainReturnsTheTextOfARestart(t *testing.T) {
 func TestADrainWithALostAnswerReturnsTheSameItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, client.Options{})
-		s.Put(clienttest.Item(1, "one"))
+		s.Put(bustest.Item(1, "one"))
 		lost := 1
 		s.answers(func(_ string, m *nats.Msg) bool {
 			if lost == 0 {
@@ -113,7 +113,7 @@ func TestADrainIsSentToAnotherBrokerSoon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore(t, client.Options{})
-				s.Put(clienttest.Item(1, "one"))
+				s.Put(bustest.Item(1, "one"))
 				asked := 0
 				start := time.Now()
 				s.answers(func(_ string, m *nats.Msg) bool {
@@ -150,7 +150,7 @@ func TestAFailedDrainIsAnError(t *testing.T) {
 			t.Error(err)
 		}
 		s := newStore(t, client.Options{})
-		s.answers(func(_ string, m *nats.Msg) bool { clienttest.Refuse(m, schema.CodeBadRequest, "no"); return true })
+		s.answers(func(_ string, m *nats.Msg) bool { bustest.Refuse(m, schema.CodeBadRequest, "no"); return true })
 		_, err := s.client.Drain(t.Context(), "agent/1", "")
 		if e, ok := errors.AsType[*schema.ControlError](err); !ok || e.Code != schema.CodeBadRequest || len(slices.Clone(s.Drains)) != 0 {
 			t.Error(err)

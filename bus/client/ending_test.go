@@ -5,8 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -29,7 +29,7 @@ func TestItemsThatWereReadDoNotKeepATurnGoing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &store{newFake(t, client.Options{}), clienttest.New(theFabric)}
+				s := &store{newFake(t, client.Options{}), bustest.NewFabric(theFabric)}
 				later := false
 				s.serve(func(q *question) {
 					v := s.Judge(q.EventRequest)
@@ -40,20 +40,20 @@ func TestItemsThatWereReadDoNotKeepATurnGoing(t *testing.T) {
 						v.ExecutedHooks = c.hooks
 					}
 					v.Reason = "1 message arrived before your turn ended; continue with it"
-					clienttest.Respond(q.m, v)
+					bustest.Respond(q.m, v)
 				})
 				s.Lock()
 				s.Deaf = true // acknowledgements are ignored
 				s.Unlock()
-				s.Put(clienttest.Item(1, "news"))
+				s.Put(bustest.Item(1, "news"))
 				v := s.must()
 				if v.Decision != schema.Retry || !slices.Equal(contents(v), []string{"news"}) {
 					t.Fatalf("%+v", v)
 				}
 				s.client.Handed(v.EventID)
-				pass(clienttest.LeaseFor)
+				pass(bustest.LeaseFor)
 				if later = true; c.news {
-					s.Put(clienttest.Item(2, "more"))
+					s.Put(bustest.Item(2, "more"))
 				}
 				v = s.must()
 				if v.Decision != c.want || (v.Reason == "") != (c.want == schema.Continue) || slices.Contains(contents(v), "news") {

@@ -16,13 +16,12 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // reading is a fabric with hooks that need the conversation, and a client.
 type reading struct {
-	*clienttest.Fabric
+	*bustest.Fabric
 	*client.Client
 
 	t *testing.T
@@ -31,8 +30,8 @@ type reading struct {
 func newReading(t *testing.T, hooks ...schema.PolicyHook) *reading {
 	t.Helper()
 	srv := bustest.Start(t)
-	f := clienttest.New("f")
-	f.Version, f.Signer, f.Guards = 7, clienttest.Signer(1), hooks
+	f := bustest.NewFabric("f")
+	f.Version, f.Signer, f.Guards = 7, bustest.Signer(1), hooks
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := f.Serve(ctx, bustest.Connect(t, srv, "fabric")); err != nil {
@@ -229,7 +228,7 @@ func TestAConversationThatCannotBeStoredIsMissingInTheEvent(t *testing.T) {
 			}
 			asked++
 			if refused {
-				clienttest.Refuse(m, schema.CodeUnavailable, "the object store is full")
+				bustest.Refuse(m, schema.CodeUnavailable, "the object store is full")
 			}
 			return refused || silent
 		}
@@ -297,7 +296,7 @@ func TestARefusedPartIsSentAgain(t *testing.T) {
 				return false
 			}
 			if asked++; asked == 1 {
-				clienttest.Refuse(m, schema.CodeUnavailable, "too many parts of conversations are already under way; try again")
+				bustest.Refuse(m, schema.CodeUnavailable, "too many parts of conversations are already under way; try again")
 			}
 			return asked == 1
 		}
@@ -319,7 +318,7 @@ func TestALostPartIsStoredAgain(t *testing.T) {
 		r.OnEvent = func(m *nats.Msg, q bus.EventRequest) bool {
 			v := r.Judge(q)
 			v.ExecutedHooks = []schema.ExecutedHook{{Hook: "summary", Outcome: schema.Errored, Error: schema.HistoryMissing + ": it is gone"}}
-			clienttest.Respond(m, v)
+			bustest.Respond(m, v)
 			return true
 		}
 		r.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -65,7 +65,7 @@ func (o *onceRun) renew(id string) {
 		}
 		switch what {
 		case "refused":
-			clienttest.Refuse(m, schema.CodeUnavailable, "not now")
+			bustest.Refuse(m, schema.CodeUnavailable, "not now")
 			return true
 		case "lost":
 			return true
@@ -95,7 +95,7 @@ func (o *onceRun) step(r *rapid.T) {
 
 func (o *onceRun) put(r *rapid.T) {
 	o.next++
-	in := clienttest.Item(o.next, fmt.Sprint("text ", o.next))
+	in := bustest.Item(o.next, fmt.Sprint("text ", o.next))
 	if rapid.Bool().Draw(r, "large") {
 		in.Object, in.Content = o.Object(in.Content), ""
 	}
@@ -136,7 +136,7 @@ func (o *onceRun) finish(r *rapid.T) {
 	o.Unlock()
 	for range 5 {
 		o.ask(r, "handed over")
-		pass(clienttest.LeaseFor + time.Second)
+		pass(bustest.LeaseFor + time.Second)
 	}
 	o.Lock()
 	defer o.Unlock()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -20,7 +19,7 @@ const theFabric = "f-test"
 // store is a fabric with a queue, and a client.
 type store struct {
 	*fake
-	*clienttest.Fabric
+	*bustest.Fabric
 }
 
 func newStore(t *testing.T, opt client.Options) *store {
@@ -28,8 +27,8 @@ func newStore(t *testing.T, opt client.Options) *store {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &store{newFake(t, opt), clienttest.New(theFabric)}
-	s.serve(func(q *question) { clienttest.Respond(q.m, s.Judge(q.EventRequest)) })
+	s := &store{newFake(t, opt), bustest.NewFabric(theFabric)}
+	s.serve(func(q *question) { bustest.Respond(q.m, s.Judge(q.EventRequest)) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := s.ServeControl(ctx, bustest.Connect(t, s.link.server, "controls")); err != nil {

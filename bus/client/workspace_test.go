@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/bus/snapshot"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -45,9 +45,9 @@ func TestWorkspacesAreUnpackedBeforeTheirTextIsDelivered(t *testing.T) {
 		s := newStore(t, client.Options{Workspaces: folder, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		one, ten := s.space("agent1", "the first"), s.space("agent10", "the tenth")
 		s.space("agent2", "no text names it")
-		in := clienttest.Item(1, "")
+		in := bustest.Item(1, "")
 		in.Object = s.Object("large: " + ten.Path + "/answer.txt")
-		s.Put(clienttest.Item(2, ten.Path+", then "+one.Path+"/answer.txt"), in)
+		s.Put(bustest.Item(2, ten.Path+", then "+one.Path+"/answer.txt"), in)
 		s.Restart = &schema.Restart{Content: "read " + one.Path}
 		v := s.must()
 		path := func(name string) string { return filepath.Join(folder, "temp_workspaces", name) }
@@ -71,7 +71,7 @@ func TestWorkspacesAreUnpackedBeforeTheirTextIsDelivered(t *testing.T) {
 		}
 		fetched := s.Fetches
 		s.client.Handed(v.EventID)
-		s.Put(clienttest.Item(3, one.Path))
+		s.Put(bustest.Item(3, one.Path))
 		if v := s.must(); s.Fetches != fetched || contents(v)[0] != path("agent1") {
 			t.Errorf("an unpacked workspace was fetched again: %v", contents(v))
 		}
@@ -88,7 +88,7 @@ func TestFetchedTextsHaveNoPathsOfTheirAuthor(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(folder, "temp_workspaces", "agent3"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		in := clienttest.Item(1, "")
+		in := bustest.Item(1, "")
 		long := strings.Repeat("many words ", 500_000)
 		in.Object, in.Folder = s.Object(long+"/w/a/x, /w/a/temp_workspaces/agent3/y, /w/a/temp_workspaces/agent30/z"), &schema.Folder{Name: "Agent_2", Path: "/w/a"}
 		s.Put(in)
@@ -134,7 +134,7 @@ func TestAnUnavailableWorkspaceIsReportedInTheText(t *testing.T) {
 				if c.change != nil {
 					c.change(&s.Workspaces[0])
 				}
-				s.Put(clienttest.Item(1, "see "+w.Path+" now"))
+				s.Put(bustest.Item(1, "see "+w.Path+" now"))
 				v := s.must()
 				if got := contents(v)[0]; !strings.HasPrefix(got, "see (workspace unavailable: ") || !strings.Contains(got, c.says) || !strings.HasSuffix(got, ") now") {
 					t.Error(got)
@@ -153,7 +153,7 @@ func TestAnEmptyPathIsNotReplaced(t *testing.T) {
 		s := newStore(t, client.Options{Workspaces: t.TempDir()})
 		s.space("agent2", "text")
 		s.Workspaces[0].Path = ""
-		s.Put(clienttest.Item(1, "text"))
+		s.Put(bustest.Item(1, "text"))
 		if got := contents(s.must()); !slices.Equal(got, []string{"text"}) {
 			t.Errorf("%v", got)
 		}
@@ -166,7 +166,7 @@ func TestSlowWorkspacesDoNotDelayTheVerdict(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStore(t, client.Options{Workspaces: t.TempDir()})
 				w := s.space("agent2", "text")
-				s.Put(clienttest.Item(1, "see "+w.Path))
+				s.Put(bustest.Item(1, "see "+w.Path))
 				s.answers(func(verb string, _ *nats.Msg) bool { return verb == schema.VerbFetch })
 				start := time.Now()
 				v, err := s.fake.ask(left)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/agent/loop"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -154,7 +154,7 @@ func TestAGuardedCallIsNotAllowedWithoutAVerdict(t *testing.T) {
 						v.Decision = silence
 					}
 				})
-				f.Version, f.Signer = 7, clienttest.Signer(1)
+				f.Version, f.Signer = 7, bustest.Signer(1)
 				f.Guards = []schema.PolicyHook{{Hook: "watch", Event: at, Matcher: "add", Guards: true}}
 				o, _ := query(f)
 				o.Unreachable, o.EventTimeout = loop.Allow, 2*time.Second

@@ -12,13 +12,12 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // far is a fabric with verdicts from the test, and its client.
 type far struct {
-	*clienttest.Fabric
+	*bustest.Fabric
 	client *client.Client
 	mu     sync.Mutex
 	asked  []question
@@ -47,7 +46,7 @@ func onlyAt(all func(*nats.Msg, bus.EventRequest) bool, at schema.EventType) fun
 func fabric(t *testing.T, judge func(e *schema.Event, v *schema.Verdict)) *far {
 	t.Helper()
 	s := bustest.Start(t)
-	f := &far{Fabric: clienttest.New("fabric")}
+	f := &far{Fabric: bustest.NewFabric("fabric")}
 	f.OnEvent = func(m *nats.Msg, q bus.EventRequest) bool {
 		e, err := schema.DecodeEvent(q.Body, q.Routing)
 		if err != nil {
@@ -65,7 +64,7 @@ func fabric(t *testing.T, judge func(e *schema.Event, v *schema.Verdict)) *far {
 			judge(e, v)
 		}
 		if v.Decision != silence {
-			clienttest.Respond(m, v)
+			bustest.Respond(m, v)
 		}
 		return true
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/agent/loop"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -20,7 +20,7 @@ func TestAFrozenAgentUsesNoToolWithoutAVerdict(t *testing.T) {
 				v.Decision = silence
 			}
 		})
-		f.Version, f.Signer, f.FreezeVersion = 7, clienttest.Signer(1), 3
+		f.Version, f.Signer, f.FreezeVersion = 7, bustest.Signer(1), 3
 		f.Freezes = []schema.Freeze{{Agents: schema.AllAgents, Reason: "odd", By: "ops"}}
 		o, _ := query(f)
 		o.Unreachable, o.EventTimeout = loop.Allow, 2*time.Second

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/agent/loop"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -112,7 +112,7 @@ func TestItemsOfAnEndedQueryAreDeliveredAgain(t *testing.T) {
 				if c.hooks != nil {
 					c.hooks(l, &ends)
 				}
-				f.Put(clienttest.Item(1, "mind the gap"))
+				f.Put(bustest.Item(1, "mind the gap"))
 				if answer, err := l.Run(t.Context(), "one"); err == nil {
 					t.Fatalf("the query did not end there: %+v", answer)
 				}
@@ -146,7 +146,7 @@ func TestANewConversationGetsUnreadItems(t *testing.T) {
 			}
 			return says("done"), nil
 		})})
-		f.Put(clienttest.Item(1, "mind the gap"))
+		f.Put(bustest.Item(1, "mind the gap"))
 		for range 3 { // it is delivered each time, and is in the conversation once
 			if _, err := l.Run(t.Context(), "one"); err == nil {
 				t.Fatal("the model did not fail")
@@ -172,7 +172,7 @@ func TestANewConversationGetsUnreadItems(t *testing.T) {
 func TestAnEqualNumberCanBeAnotherItem(t *testing.T) {
 	for name, change := range map[string]func(f *far){
 		"another fabric": func(f *far) {
-			f.ID, f.Items = "another", []schema.Injection{clienttest.Item(1, "of the other")}
+			f.ID, f.Items = "another", []schema.Injection{bustest.Item(1, "of the other")}
 			clear(f.Leases)
 		},
 		"a text that can be fetched now": func(f *far) { f.Answer = nil },
@@ -189,12 +189,12 @@ func TestAnEqualNumberCanBeAnotherItem(t *testing.T) {
 					}
 					return says("done"), nil
 				})})
-				item := clienttest.Item(1, "of the one")
+				item := bustest.Item(1, "of the one")
 				if name != "another fabric" {
 					item.Content, item.Object = "", f.Object("of the other")
 					f.Answer = func(verb string, m *nats.Msg) bool {
 						if verb == schema.VerbFetch {
-							clienttest.Refuse(m, schema.CodeNotFound, "it is not there yet")
+							bustest.Refuse(m, schema.CodeNotFound, "it is not there yet")
 						}
 						return verb == schema.VerbFetch
 					}

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/bus/agent/loop"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -137,9 +137,9 @@ func TestItemsAreAcknowledgedAfterTheNextModelCall(t *testing.T) {
 		l := start(t, o)
 		l.On(schema.PreToolUse).Handle(schema.Continue, loop.WithEffects(loop.EffectFunc(func(context.Context, *loop.Status) error {
 			if f.of(schema.PreToolUse).EventID == "" {
-				user := clienttest.Item(2, "and this")
+				user := bustest.Item(2, "and this")
 				user.Strategy = schema.UserMessage
-				f.Put(clienttest.Item(1, "mind the gap"), user)
+				f.Put(bustest.Item(1, "mind the gap"), user)
 			}
 			return nil
 		})))
@@ -169,7 +169,7 @@ func TestTheNextQueryReadsUnreadMessagesOnce(t *testing.T) {
 			}
 			return model.Call(ctx, r)
 		})})
-		f.Put(clienttest.Item(1, "mind the gap"))
+		f.Put(bustest.Item(1, "mind the gap"))
 		if _, err := l.Run(t.Context(), "one"); err == nil {
 			t.Fatal("the model did not fail")
 		}
@@ -211,7 +211,7 @@ func TestMessagesDelayTheEndALimitedNumberOfTimes(t *testing.T) {
 				l := start(t, loop.Options{Fabric: f.client, FinalRetries: c.retries, MaxIterations: c.iterations,
 					Model: loop.ModelFunc(func(context.Context, *loop.Request) (schema.Message, error) {
 						n++
-						f.Put(clienttest.Item(n, fmt.Sprint("message ", n)))
+						f.Put(bustest.Item(n, fmt.Sprint("message ", n)))
 						return says(fmt.Sprint("answer ", n)), nil
 					})})
 				l.On(schema.AfterLLMCall).Handle(schema.Continue) // in-process hooks do not affect it

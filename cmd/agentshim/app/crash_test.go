@@ -3,7 +3,7 @@ package app
 import (
 	"testing"
 
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 )
 
 // A shim may die at any point. The agent's next shim delivers the items that the agent did
@@ -22,7 +22,7 @@ func TestWhereverAShimDiesNothingIsLost(t *testing.T) {
 	} {
 		t.Run(c.step, func(t *testing.T) {
 			w := newWorld(t)
-			w.Put(clienttest.Item(1, "one"))
+			w.Put(bustest.Item(1, "one"))
 			stdout, died := w.process(c.step)
 			if died != (c.step != "nowhere") {
 				t.Fatalf("it died: %v", died)

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // serveAt serves a fabric at an address, until stop is called.
-func serveAt(t *testing.T, f *clienttest.Fabric, address string) (url string, stop func()) {
+func serveAt(t *testing.T, f *bustest.Fabric, address string) (url string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -45,8 +45,8 @@ func serveAt(t *testing.T, f *clienttest.Fabric, address string) (url string, st
 // Afterwards the shims hand in each of these calls.
 func TestACrowdOfShimsSharesAStateFolder(t *testing.T) {
 	const crowd = 100
-	f := clienttest.New("f-crowd")
-	f.Version, f.Signer = 7, clienttest.Signer(1)
+	f := bustest.NewFabric("f-crowd")
+	f.Version, f.Signer = 7, bustest.Signer(1)
 	f.Guards = []schema.PolicyHook{{Hook: "guard", Event: schema.PreToolUse, Guards: true}}
 	url, stop := serveAt(t, f, "127.0.0.1:0")
 	state := t.TempDir()

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -95,7 +95,7 @@ func (w *world) runs(event string, args ...string) (*schema.Verdict, string, err
 func TestAHookAsksTheDaemonThatIsThere(t *testing.T) {
 	w := newWorld(t)
 	d := w.daemon()
-	w.Put(clienttest.Item(1, "one"))
+	w.Put(bustest.Item(1, "one"))
 	v, stderr, err := w.runs(payload)
 	if err != nil || stderr != "" || len(v.Injections) != 1 {
 		t.Fatalf("%+v, %s, %v", v, stderr, err)
@@ -185,7 +185,7 @@ func (w *world) deny(answer func() bool) {
 		w.ids = append(w.ids, q.ID)
 		w.Unlock()
 		if answer() {
-			clienttest.Respond(m, &schema.Verdict{Decision: schema.Deny, Reason: "no", Fabric: "f-test"})
+			bustest.Respond(m, &schema.Verdict{Decision: schema.Deny, Reason: "no", Fabric: "f-test"})
 		}
 		return true
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/snapshot"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
@@ -29,7 +29,7 @@ func (w *world) deaf(deaf bool) {
 
 func TestWhatCouldNotBeAcknowledgedIsCutAndAcknowledgedByTheNextShim(t *testing.T) {
 	w := newWorld(t)
-	w.Put(clienttest.Item(1, "one"))
+	w.Put(bustest.Item(1, "one"))
 	w.deaf(true)
 	if v := w.says(payload); len(v.Injections) != 1 || v.Fabric != "" {
 		t.Fatalf("%+v", v)
@@ -64,7 +64,7 @@ func TestWhatCouldNotBeAcknowledgedIsCutAndAcknowledgedByTheNextShim(t *testing.
 
 func TestWhatWasAcknowledgedAtOnceLeavesNothingOnDisk(t *testing.T) {
 	w := newWorld(t)
-	w.Put(clienttest.Item(1, "one"))
+	w.Put(bustest.Item(1, "one"))
 	w.says(payload)
 	if entries, err := os.ReadDir(w.state); err != nil || len(entries) != 0 || w.waiting() != 0 {
 		t.Errorf("%v, %v", entries, err)
@@ -77,7 +77,7 @@ func TestShimsSideBySideForgetNothing(t *testing.T) {
 	const n = 8
 	var all sync.WaitGroup
 	for i := range uint64(n) {
-		w.Put(clienttest.Item(i+1, "text"))
+		w.Put(bustest.Item(i+1, "text"))
 		all.Go(func() { w.process("nowhere") })
 	}
 	all.Wait()
@@ -97,7 +97,7 @@ func TestShimsSideBySideForgetNothing(t *testing.T) {
 
 func TestAnAnswerThatCouldNotBeWrittenIsNotAcknowledged(t *testing.T) {
 	w := newWorld(t)
-	w.Put(clienttest.Item(1, "one"))
+	w.Put(bustest.Item(1, "one"))
 	if code, stderr := w.shim(payload, broken{}); code != 1 || !strings.Contains(stderr, "the pipe is broken") {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
@@ -117,7 +117,7 @@ func TestAStateFolderThatCanNotBeWrittenFailsNoCall(t *testing.T) {
 	if err := os.WriteFile(w.state, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.Put(clienttest.Item(1, "one"))
+	w.Put(bustest.Item(1, "one"))
 	w.deaf(true)
 	var stdout bytes.Buffer
 	code, stderr := w.shim(payload, &stdout)
@@ -129,7 +129,7 @@ func TestAStateFolderThatCanNotBeWrittenFailsNoCall(t *testing.T) {
 func TestAStateFileThatIsJunkIsSaidAndReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.deaf(true)
-	w.Put(clienttest.Item(1, "one"))
+	w.Put(bustest.Item(1, "one"))
 	w.says(payload)
 	path := filepath.Join(w.state, "shim", "f-test", "a.json")
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -162,7 +162,7 @@ func TestWorkspacesAreUnpackedWhereTheAgentWorks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w.endLeases()
 			w.Lock()
-			w.Items = []schema.Injection{clienttest.Item(1, "see hookfabric:temp_workspaces/agent2")}
+			w.Items = []schema.Injection{bustest.Item(1, "see hookfabric:temp_workspaces/agent2")}
 			w.Workspaces = []schema.Workspace{{Name: "agent2", Path: "hookfabric:temp_workspaces/agent2"}}
 			w.Unlock()
 			var stdout, stderr bytes.Buffer
@@ -189,7 +189,7 @@ func TestWorkspacesAreInTheLog(t *testing.T) {
 		o := *w.Object(content)
 		w.Lock()
 		defer w.Unlock()
-		w.Items = []schema.Injection{clienttest.Item(1, "see hookfabric:temp_workspaces/agent2")}
+		w.Items = []schema.Injection{bustest.Item(1, "see hookfabric:temp_workspaces/agent2")}
 		w.Workspaces = []schema.Workspace{{Name: "agent2", Path: "hookfabric:temp_workspaces/agent2", Snapshot: o}}
 	}
 	event := `{"hook_type":"PostToolUse","agent_id":"a","cwd":"` + t.TempDir() + `"}`
@@ -224,20 +224,20 @@ func TestDrainPrintsAllThatWaits(t *testing.T) {
 	if code, stdout, stderr := drain(); code != 0 || stdout != "" || stderr != "" {
 		t.Errorf("when nothing waits: %d, %q, %q", code, stdout, stderr)
 	}
-	w.Put(clienttest.Item(1, "one"), clienttest.Item(2, "two"))
+	w.Put(bustest.Item(1, "one"), bustest.Item(2, "two"))
 	if code, stdout, stderr := drain("--session", "s"); code != 0 || stdout != "one\n\ntwo\n" || stderr != "" || w.waiting() != 0 {
 		t.Errorf("%d, %q, %q; %d items wait", code, stdout, stderr, w.waiting())
 	}
 	if s := w.Drains[1].Session; s != "s" {
 		t.Errorf("the session is %q", s)
 	}
-	w.Put(clienttest.Item(3, "three"))
+	w.Put(bustest.Item(3, "three"))
 	code, stdout, _ := drain("--json")
 	var d schema.DrainAnswer
 	if err := schema.Unmarshal([]byte(stdout), &d); err != nil || code != 0 || d.Content != "three" {
 		t.Errorf("%d, %s, %v", code, stdout, err)
 	}
-	w.Put(clienttest.Item(4, "four"))
+	w.Put(bustest.Item(4, "four"))
 	w.deaf(true)
 	if code, stdout, stderr := drain(); code != 0 || stdout != "four\n" || !strings.Contains(stderr, "the agent's next agentshim process acknowledges them") {
 		t.Errorf("when it cannot be acknowledged: %d, %q, %q", code, stdout, stderr)
@@ -249,8 +249,8 @@ func TestDrainPrintsAllThatWaits(t *testing.T) {
 
 func TestDrainGoesOnWhileSomethingRemains(t *testing.T) {
 	w := newWorld(t)
-	w.Put(clienttest.Item(1, "one"))
-	w.oneByOne(clienttest.Item(2, "two"), clienttest.Item(3, "three"))
+	w.Put(bustest.Item(1, "one"))
+	w.oneByOne(bustest.Item(2, "two"), bustest.Item(3, "three"))
 	var stdout, stderr bytes.Buffer
 	args := []string{"drain", "--agent", "a", "--nats", w.url, "--state", w.state}
 	if code := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != 0 || stdout.String() != "one\n\ntwo\n\nthree\n" {
@@ -275,7 +275,7 @@ func (w *world) oneByOne(rest ...schema.Injection) {
 		}
 		d := w.Drain(r.EventID)
 		d.Remaining = len(rest)
-		clienttest.Respond(m, d)
+		bustest.Respond(m, d)
 		return true
 	}
 }
@@ -284,14 +284,14 @@ func (w *world) oneByOne(rest ...schema.Injection) {
 // after it.
 func TestDrainGoesOnAfterWhatWasHandedOverBefore(t *testing.T) {
 	w := newWorld(t)
-	w.Put(clienttest.Item(1, "one"))
+	w.Put(bustest.Item(1, "one"))
 	w.deaf(true)
 	w.says(payload)
 	w.endLeases()
 	w.Lock()
 	w.Deaf = true // acknowledgements inside questions are lost as well
 	w.Unlock()
-	w.oneByOne(clienttest.Item(2, "two"), clienttest.Item(3, "three"))
+	w.oneByOne(bustest.Item(2, "two"), bustest.Item(3, "three"))
 	var stdout, stderr bytes.Buffer
 	args := []string{"drain", "--agent", "a", "--nats", w.url, "--state", w.state}
 	if code := Main(t.Context(), args, strings.NewReader(""), &stdout, &stderr); code != 0 || stdout.String() != "two\n\nthree\n" || w.waiting() != 0 {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/internal/netns"
@@ -71,8 +70,8 @@ func newCell(t *testing.T, way, address string) *cell {
 		c.listen = "127.0.0.1:0"
 	}
 	c.server = bustest.StartWith(t, server.Options{Listen: c.listen})
-	c.world = &world{Fabric: clienttest.New("f-test"), t: t, url: c.server.ClientURL(), state: t.TempDir()}
-	c.Version, c.Signer = 7, clienttest.Signer(1)
+	c.world = &world{Fabric: bustest.NewFabric("f-test"), t: t, url: c.server.ClientURL(), state: t.TempDir()}
+	c.Version, c.Signer = 7, bustest.Signer(1)
 	c.Guards = []schema.PolicyHook{{Hook: "guard", Event: schema.PreToolUse, Matcher: "Bash", Guards: true}}
 	c.serve()
 	if way == "daemon" {

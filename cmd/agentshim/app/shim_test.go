@@ -14,7 +14,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
@@ -80,7 +79,7 @@ func newHook(url, state string) *hook {
 
 // world is a fabric that shims can reach.
 type world struct {
-	*clienttest.Fabric
+	*bustest.Fabric
 
 	t     *testing.T
 	url   string
@@ -91,7 +90,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
-	w := &world{Fabric: clienttest.New("f-test"), t: t, url: s.ClientURL(), state: t.TempDir()}
+	w := &world{Fabric: bustest.NewFabric("f-test"), t: t, url: s.ClientURL(), state: t.TempDir()}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := w.Serve(ctx, bustest.Connect(t, s, "fabric")); err != nil {

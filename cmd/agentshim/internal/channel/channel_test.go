@@ -17,7 +17,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) { bustest.Main(m) }
 
 // world is a fabric with a queue, and a folder for texts.
 type world struct {
-	*clienttest.Fabric
+	*bustest.Fabric
 
 	t   *testing.T
 	s   *server.Server
@@ -39,7 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Fabric: clienttest.New("f-test"), t: t, s: bustest.Start(t), dir: t.TempDir()}
+	w := &world{Fabric: bustest.NewFabric("f-test"), t: t, s: bustest.Start(t), dir: t.TempDir()}
 	w.Matchers = map[uint64]string{}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -165,12 +164,12 @@ func (w *world) tell(r *Reader, tool string) string {
 func TestTextsComeOneAtATimeAndInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"), clienttest.Item(6, "two"), clienttest.Item(9, "three"))
+		w.Put(bustest.Item(5, "one"), bustest.Item(6, "two"), bustest.Item(9, "three"))
 		w.Matchers[6] = "Write|mcp__x__*"
 		stop := w.write("")
 		r := NewReader(w.dir, io.Discard)
 		text := w.lies()
-		if now := time.Now(); text.expired(now) || !text.expired(now.Add(clienttest.LeaseFor)) {
+		if now := time.Now(); text.expired(now) || !text.expired(now.Add(bustest.LeaseFor)) {
 			t.Errorf("it expires at %s", text.Expires)
 		}
 		text.Expires = nil
@@ -214,7 +213,7 @@ func TestTextsComeOneAtATimeAndInOrder(t *testing.T) {
 func TestWhatNobodyTookIsTakenBackAndComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"))
+		w.Put(bustest.Item(5, "one"))
 		stop := w.write("")
 		w.lies()
 		stop()
@@ -241,7 +240,7 @@ func TestAWriterThatDiesLosesNothing(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.Put(clienttest.Item(5, "one"), clienttest.Item(6, "two"))
+				w.Put(bustest.Item(5, "one"), bustest.Item(6, "two"))
 				r := NewReader(w.dir, io.Discard)
 				var told []string
 				var sequences []uint64
@@ -284,7 +283,7 @@ func TestAWriterThatDiesLosesNothing(t *testing.T) {
 func TestWhatIsTakenWhileNoWriterLooksIsNotPutThereAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"))
+		w.Put(bustest.Item(5, "one"))
 		first := w.write("put there")
 		w.lies()
 		first()
@@ -293,7 +292,7 @@ func TestWhatIsTakenWhileNoWriterLooksIsNotPutThereAgain(t *testing.T) {
 		}
 		w.Lock()
 		clear(w.Leases) // the lease may also have expired; a late acknowledgement still counts
-		w.Leases = map[string]clienttest.Lease{w.Drains[0].EventID: {Sequences: []uint64{5}}}
+		w.Leases = map[string]bustest.Lease{w.Drains[0].EventID: {Sequences: []uint64{5}}}
 		w.Unlock()
 		next := w.write("")
 		if n := w.waiting(); n != 0 {
@@ -309,7 +308,7 @@ func TestWhatIsTakenWhileNoWriterLooksIsNotPutThereAgain(t *testing.T) {
 func TestAReaderThatDiesTellsTwiceAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"), clienttest.Item(6, "two"))
+		w.Put(bustest.Item(5, "one"), bustest.Item(6, "two"))
 		stop := w.write("")
 		w.lies()
 		r := NewReader(w.dir, io.Discard)
@@ -336,7 +335,7 @@ func TestAReaderThatDiesTellsTwiceAtMost(t *testing.T) {
 func TestOneReaderAtATimeTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"))
+		w.Put(bustest.Item(5, "one"))
 		stop := w.write("")
 		w.lies()
 		first, second := NewReader(w.dir, io.Discard), NewReader(w.dir, io.Discard)
@@ -360,7 +359,7 @@ func TestOneReaderAtATimeTells(t *testing.T) {
 func TestAnotherFabricsTextsAreNotTakenForOldOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(50, "one"))
+		w.Put(bustest.Item(50, "one"))
 		stop := w.write("")
 		r := NewReader(w.dir, io.Discard)
 		w.lies()
@@ -373,7 +372,7 @@ func TestAnotherFabricsTextsAreNotTakenForOldOnes(t *testing.T) {
 		w.Lock()
 		w.ID = "f-other"
 		w.Unlock()
-		w.Put(clienttest.Item(1, "anew"))
+		w.Put(bustest.Item(1, "anew"))
 		if text := w.lies(); text.Sequence != 51 {
 			t.Errorf("%+v", text)
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -32,7 +31,7 @@ func (w *world) next(r *Reader, tool string) string {
 func TestATextForAnotherToolHoldsUpNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"), clienttest.Item(6, "two"), clienttest.Item(7, "three"), clienttest.Item(9, "four"))
+		w.Put(bustest.Item(5, "one"), bustest.Item(6, "two"), bustest.Item(7, "three"), bustest.Item(9, "four"))
 		w.Matchers[5], w.Matchers[6] = "never", "seldom"
 		stop := w.write("")
 		r := NewReader(w.dir, io.Discard)
@@ -42,7 +41,7 @@ func TestATextForAnotherToolHoldsUpNone(t *testing.T) {
 		}
 		<-time.After(5 * time.Minute) // longer than leases last
 		told = append(told, w.next(r, "seldom"))
-		w.Put(clienttest.Item(10, "five"))
+		w.Put(bustest.Item(10, "five"))
 		told = append(told, w.next(r, "any"), w.next(r, "never"))
 		if fmt.Sprint(told) != "[three four two five one]" {
 			t.Errorf("told %q", told)
@@ -62,7 +61,7 @@ func TestAWriterThatDiesLosesNothingThatIsParked(t *testing.T) {
 			t.Run(fmt.Sprint(point, " ", nth), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t)
-					w.Put(clienttest.Item(5, "one"), clienttest.Item(6, "two"), clienttest.Item(7, "three"))
+					w.Put(bustest.Item(5, "one"), bustest.Item(6, "two"), bustest.Item(7, "three"))
 					w.Matchers[5], w.Matchers[6] = "never", "seldom"
 					first := w.writeUntil(point, nth)
 					r := NewReader(w.dir, io.Discard)
@@ -99,7 +98,7 @@ func TestAWriterThatDiesLosesNothingThatIsParked(t *testing.T) {
 func TestEachPartOfAMatcherHasItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"))
+		w.Put(bustest.Item(5, "one"))
 		w.Matchers[5] = "Write | Edit"
 		stop := w.write("")
 		seen := map[string]int{}
@@ -127,7 +126,7 @@ func TestEachPartOfAMatcherHasItsTurn(t *testing.T) {
 func TestWhatNobodyTookIsDueAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"), clienttest.Item(6, "two"))
+		w.Put(bustest.Item(5, "one"), bustest.Item(6, "two"))
 		w.Matchers[5] = "never"
 		stop := w.write("")
 		w.lies()
@@ -141,7 +140,7 @@ func TestWhatNobodyTookIsDueAtOnce(t *testing.T) {
 func TestWhatIsParkedIsDueAtOnceWhenAWriterEndsBetweenTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"), clienttest.Item(6, "two"))
+		w.Put(bustest.Item(5, "one"), bustest.Item(6, "two"))
 		w.Matchers[5], w.ends = "never", "acknowledged"
 		stop := w.write("")
 		if got := w.next(NewReader(w.dir, io.Discard), "any"); got != "two" {
@@ -156,7 +155,7 @@ func TestWhatIsParkedIsDueAtOnceWhenAWriterEndsBetweenTexts(t *testing.T) {
 func TestATextThatComesTooLateForAWriterIsDueAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"))
+		w.Put(bustest.Item(5, "one"))
 		w.late = true
 		stop := w.write("")
 		<-time.After(time.Second)
@@ -184,7 +183,7 @@ func (w *world) due(want string) {
 func TestATextThatExpiredIsNotTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"))
+		w.Put(bustest.Item(5, "one"))
 		first := w.write("put there")
 		w.lies()
 		first()
@@ -221,7 +220,7 @@ func TestATextThatExpiredIsNotTold(t *testing.T) {
 func TestWhatMayHaveGoneUnreadComesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"))
+		w.Put(bustest.Item(5, "one"))
 		first := w.write("put there")
 		w.lies()
 		first()
@@ -242,7 +241,7 @@ func TestWhatMayHaveGoneUnreadComesAgain(t *testing.T) {
 func TestATextLiesThereNoLongerThanItsItemMayWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Put(clienttest.Item(5, "one"))
+		w.Put(bustest.Item(5, "one"))
 		w.Expiries = map[uint64]time.Duration{5: 40 * time.Second}
 		stop := w.write("")
 		w.lies()
@@ -289,7 +288,7 @@ func TestWhatIsNoTextHoldsUpNone(t *testing.T) {
 					t.Errorf("told %q, and said %q", got, said.String())
 				}
 				lay()
-				w.Put(clienttest.Item(5, "one"))
+				w.Put(bustest.Item(5, "one"))
 				stop := w.write("")
 				<-time.After(2 * time.Second)
 				if got := w.next(NewReader(w.dir, io.Discard), "any"); got != "one" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -107,7 +107,7 @@ func TestAPolicyFromBeforeAFreezeIsNotTakenOver(t *testing.T) {
 						req.Nonce = "another one's"
 					}
 					w.FreezeVersion = 2
-					clienttest.Respond(m, must(w.Policy(req.Nonce)))
+					bustest.Respond(m, must(w.Policy(req.Nonce)))
 					w.FreezeVersion = c.told
 					return true
 				}

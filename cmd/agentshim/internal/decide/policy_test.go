@@ -15,8 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
@@ -95,7 +95,7 @@ func TestAForgedPolicyIsNotTakenOver(t *testing.T) {
 		forge func(w *world, a *schema.PolicyAnswer) *schema.PolicyAnswer
 	}{
 		"another key signs it": {"another key", func(w *world, _ *schema.PolicyAnswer) *schema.PolicyAnswer {
-			w.Signer = clienttest.Signer(9)
+			w.Signer = bustest.Signer(9)
 			return answer(w)
 		}},
 		"a part is left out": {"not signed", func(_ *world, a *schema.PolicyAnswer) *schema.PolicyAnswer {
@@ -118,7 +118,7 @@ func TestAForgedPolicyIsNotTakenOver(t *testing.T) {
 				w.becomes(8)
 				w.Answer = func(verb string, m *nats.Msg) bool {
 					if verb == schema.VerbPolicy {
-						clienttest.Respond(m, c.forge(w, answer(w)))
+						bustest.Respond(m, c.forge(w, answer(w)))
 					}
 					return verb == schema.VerbPolicy
 				}
@@ -190,7 +190,7 @@ func answer(w *world) *schema.PolicyAnswer {
 func TestAnotherKeyIsBelievedWhenSomebodySaysSo(t *testing.T) {
 	within(t, func(w *world) {
 		w.wants("Read", schema.None, "")
-		w.Signer = clienttest.Signer(2)
+		w.Signer = bustest.Signer(2)
 		w.becomes(8, guarding("Read"))
 		w.wants("Read", schema.None, "'agentshim policy reset' forgets the old key")
 		if _, err := shimstate.Folder(w.state).Forget(""); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
@@ -68,7 +68,7 @@ func TestWhatIsNotConfirmedIsHandedInAgain(t *testing.T) {
 		w.Answer = func(verb string, m *nats.Msg) bool {
 			if verb == schema.VerbRecord {
 				if heard++; heard == 2 {
-					clienttest.Refuse(m, schema.CodeUnavailable, "not now")
+					bustest.Refuse(m, schema.CodeUnavailable, "not now")
 				}
 				return heard <= 2 // the first answer is lost
 			}
@@ -91,7 +91,7 @@ func TestWhatTheFabricWillNeverTakeHoldsNothingBack(t *testing.T) {
 		w.back()
 		w.Answer = func(verb string, m *nats.Msg) bool {
 			if verb == schema.VerbRecord {
-				clienttest.Refuse(m, schema.CodeBadRequest, "it makes no sense")
+				bustest.Refuse(m, schema.CodeBadRequest, "it makes no sense")
 			}
 			return verb == schema.VerbRecord
 		}
@@ -123,7 +123,7 @@ func TestALineThatNobodyWroteIsSaidAndCounted(t *testing.T) {
 // itself, and keeps running.
 func TestOneThatStaysServesManyAgents(t *testing.T) {
 	within(t, func(w *world) {
-		w.Put(clienttest.Item(1, "for one of them"))
+		w.Put(bustest.Item(1, "for one of them"))
 		var to said
 		j := decide.NewResident(w.link(&to))
 		ask := func(agent, tool string) decide.Judgement {
@@ -188,7 +188,7 @@ func TestAWarningIsAcknowledgedAtOnce(t *testing.T) {
 		j := decide.NewResident(w.link(&to))
 		defer j.Close()
 		for n, source := range []string{schema.SourceTimeout, "human"} {
-			it := clienttest.Item(uint64(n+1), "your time is over")
+			it := bustest.Item(uint64(n+1), "your time is over")
 			it.Source = source
 			w.Put(it)
 			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
@@ -208,7 +208,7 @@ func TestAWarningIsAcknowledgedAtOnce(t *testing.T) {
 // The next process sends the acknowledgements that a judge could not send before it ended.
 func TestOneThatEndsLeavesWhatItCouldNotSay(t *testing.T) {
 	within(t, func(w *world) {
-		w.Put(clienttest.Item(1, "once"))
+		w.Put(bustest.Item(1, "once"))
 		w.Silent = true
 		var to said
 		j := decide.NewResident(w.link(&to))
@@ -235,7 +235,7 @@ func TestOneThatEndsLeavesWhatItCouldNotSay(t *testing.T) {
 // Each question names its own folder for workspaces.
 func TestEachQuestionHasAFolderOfItsOwn(t *testing.T) {
 	within(t, func(w *world) {
-		w.Put(clienttest.Item(1, "see "+schema.WorkspacePath("x")))
+		w.Put(bustest.Item(1, "see "+schema.WorkspacePath("x")))
 		w.Workspaces = []schema.Workspace{{Name: "x", Path: schema.WorkspacePath("x"), Snapshot: *w.Object("no snapshot")}}
 		var to said
 		j := decide.NewResident(w.link(&to))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/server/access"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
@@ -23,7 +22,7 @@ import (
 
 // asking is a fabric that authenticates its clients, and has a certificate.
 type asking struct {
-	*clienttest.Fabric
+	*bustest.Fabric
 
 	t      *testing.T
 	server *server.Server
@@ -36,7 +35,7 @@ type asking struct {
 func startAsking(t *testing.T) *asking {
 	t.Helper()
 	ca := bustest.NewAuthority(t, "ours")
-	a := &asking{Fabric: clienttest.New("f-1"), t: t, realm: filepath.Join(t.TempDir(), "auth"), third: bustest.NewAuthority(t, "theirs").File}
+	a := &asking{Fabric: bustest.NewFabric("f-1"), t: t, realm: filepath.Join(t.TempDir(), "auth"), third: bustest.NewAuthority(t, "theirs").File}
 	if err := realm.Init(t.Context(), a.realm, realm.Limits{}); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +46,7 @@ func startAsking(t *testing.T) *asking {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	a.Version, a.Signer = 7, clienttest.Signer(1)
+	a.Version, a.Signer = 7, bustest.Signer(1)
 	a.FreezeVersion, a.Freezes = 1, []schema.Freeze{{Agents: "*", Reason: "odd", By: "me", Since: time.Now().UTC()}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/client/clienttest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) { bustest.Main(m) }
 
 // world is a fabric for the shims of one state folder.
 type world struct {
-	*clienttest.Fabric
+	*bustest.Fabric
 
 	t      *testing.T
 	server *server.Server
@@ -45,8 +44,8 @@ func within(t *testing.T, test func(w *world)) {
 
 // begin starts another fabric, whose key is made of the given byte.
 func (w *world) begin(id string, key byte) {
-	w.Fabric = clienttest.New(id)
-	w.Version, w.Guards, w.Signer = 7, []schema.PolicyHook{guarding("Bash"), {Hook: "after", Event: schema.PostToolUse, Guards: true}}, clienttest.Signer(key)
+	w.Fabric = bustest.NewFabric(id)
+	w.Version, w.Guards, w.Signer = 7, []schema.PolicyHook{guarding("Bash"), {Hook: "after", Event: schema.PostToolUse, Guards: true}}, bustest.Signer(key)
 	w.back()
 }
 

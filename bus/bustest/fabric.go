@@ -1,6 +1,4 @@
-// Package clienttest is a fake fabric for tests of clients: an aggregator without hooks, with a
-// simple queue. An open lease does not hold back other items, and all agents share one queue.
-package clienttest
+package bustest
 
 import (
 	"bytes"
@@ -29,7 +27,8 @@ type Lease struct {
 	End       time.Time
 }
 
-// A Fabric is the state of the fake. Lock it before you read or change it.
+// A Fabric is a fake for tests of clients: an aggregator without hooks, with a simple queue. An open lease
+// does not hold back other items, and all agents share one queue. Lock it before you read or change it.
 type Fabric struct {
 	sync.Mutex
 
@@ -82,8 +81,8 @@ type Fabric struct {
 	Recorded []schema.Unjudged
 }
 
-// New returns a fabric that does not listen yet.
-func New(id string) *Fabric {
+// NewFabric returns a fabric that does not listen yet.
+func NewFabric(id string) *Fabric {
 	return &Fabric{ID: id, Leases: map[string]Lease{}, Objects: map[string][]byte{}, Unjudged: map[string]int{}}
 }
 
