@@ -75,8 +75,7 @@ func layerRules() map[string]layerRule {
 		"bus/state/...":        {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
 		"bus/state/record":     {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
 		"bus/server":           {own: []string{"schema", "bus", "bus/server/access", "bus/server/realm", "bus/server/certs", "bus/server/internal/blocks", "bus/chown"}, modules: []string{modNATS, modServer, modJWT, modNKeys, "golang.org/x/crypto"}},
-		"bus/bustest":          {own: []string{"schema", "schema/guard", "bus", "bus/server", "bus/server/certs", "bus/bustest/ports"}, modules: []string{modJSON, modNATS, modServer}},
-		"bus/bustest/ports":    {},
+		"bus/bustest":          {own: []string{"schema", "schema/guard", "bus", "bus/server", "bus/server/certs"}, modules: []string{modJSON, modNATS, modServer}},
 		"bus/bustest/contract": {own: []string{"schema"}, not: io},
 		// The files of the NATS server, which only its source documents.
 		"bus/server/internal/blocks": {modules: []string{"github.com/klauspost/compress", "github.com/minio/highwayhash"}},
@@ -126,7 +125,7 @@ func layerRules() map[string]layerRule {
 			modules: []string{modCobra, modNATS, modProm, modUUID},
 		},
 		"loadtest/...": {
-			own: []string{"schema", "schema/hooksyaml", "bus", "bus/bustest/ports", "bus/client", "bus/agent/loop", "bus/state/record", "workers", "cmd/agentshim/app", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
+			own: []string{"schema", "schema/hooksyaml", "bus", "bus/bustest", "bus/client", "bus/agent/loop", "bus/state/record", "workers", "cmd/agentshim/app", "cmd/agentshim/daemon", "cmd/broker/app", "cmd/hookworker/app", "loadtest/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modServer, modUUID, modJSON, "golang.org/x/sync", "golang.org/x/sys",
 				"github.com/HdrHistogram/hdrhistogram-go", "go.yaml.in/yaml/v4", modProm, "gonum.org/v1/plot", "golang.org/x/perf"},
 		},

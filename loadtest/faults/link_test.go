@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 )
 
 // pipes is a listener in memory. dial creates its connections.
@@ -278,7 +278,7 @@ func TestAResetEndsWhatIsOpenAndNothingElse(t *testing.T) {
 }
 
 func TestAServerThatIsGoneIsGoneThroughALinkToo(t *testing.T) {
-	free, err := ports.Free(1)
+	free, err := bustest.FindAddresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}

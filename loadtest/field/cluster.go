@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/loadtest/faults"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 )
@@ -34,7 +34,7 @@ func (f *Field) peers() (all []peer, err error) {
 		}
 		return all, nil
 	}
-	addresses, err := ports.Free(2 * n)
+	addresses, err := bustest.FindAddresses(2 * n)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/loadtest/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -29,7 +29,7 @@ func (f *Field) openLocal(ctx context.Context) error {
 	if f.config.Cluster {
 		return f.openCluster(ctx)
 	}
-	free, err := ports.Free(1)
+	free, err := bustest.FindAddresses(1)
 	if err != nil {
 		return err
 	}

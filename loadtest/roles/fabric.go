@@ -16,7 +16,7 @@ import (
 	broker "github.com/hookfabric/hookfabric/cmd/broker/app"
 	hookworker "github.com/hookfabric/hookfabric/cmd/hookworker/app"
 
-	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
 	"github.com/hookfabric/hookfabric/schema"
@@ -98,7 +98,7 @@ type program func(ctx context.Context, args []string, stdin io.Reader, stdout, s
 // StartBroker runs a whole broker, embedded server included, through the same entry as the
 // command. It waits until the broker is ready, and reports its [Address].
 func StartBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
-	free, err := ports.Free(2)
+	free, err := bustest.FindAddresses(2)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func StartBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 
 // startHookWorker runs a hookworker, and waits until it has the configuration.
 func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
-	free, err := ports.Free(1)
+	free, err := bustest.FindAddresses(1)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
@@ -53,7 +53,7 @@ func (r *run) start(ctx context.Context, name, hooks string) (*stand, error) {
 
 // bare starts a broker alone.
 func (r *run) bare(ctx context.Context, name, hooks string) (*stand, error) {
-	free, err := ports.Free(1)
+	free, err := bustest.FindAddresses(1)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/bustest/ports"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/loadtest/bench"
 	"github.com/hookfabric/hookfabric/loadtest/measure"
 	"github.com/hookfabric/hookfabric/loadtest/proc"
@@ -91,7 +91,7 @@ func (s *site) up(ctx context.Context, dir string, c roles.BrokerConfig, replica
 
 // servers starts the servers of a cluster. Each waits for clients, none for the others.
 func (s *site) servers(ctx context.Context, dir string, sync time.Duration) ([]string, error) {
-	free, err := ports.Free(2 * servers)
+	free, err := bustest.FindAddresses(2 * servers)
 	if err != nil {
 		return nil, err
 	}

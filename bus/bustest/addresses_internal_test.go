@@ -1,4 +1,4 @@
-package ports
+package bustest
 
 import (
 	"net"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestFreePortsAreOutsideOfThoseOfConnections(t *testing.T) {
-	all, err := Free(20)
+	all, err := FindAddresses(20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,13 +30,13 @@ func TestFreePortsAreOutsideOfThoseOfConnections(t *testing.T) {
 }
 
 func TestTooFewFreePortsAreAnError(t *testing.T) {
-	one, err := Free(1)
+	one, err := FindAddresses(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(one[0])
 	low, _ := strconv.Atoi(port)
-	if all, err := between(low, low+1, 2); err == nil || !strings.HasPrefix(err.Error(), "only 1 of 2 free ports") {
+	if all, err := freePorts(low, low+1, 2); err == nil || !strings.HasPrefix(err.Error(), "only 1 of 2 free ports") {
 		t.Errorf("of one port: %v, %v", all, err)
 	}
 }
