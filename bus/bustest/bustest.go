@@ -1,6 +1,9 @@
-// Package bustest starts NATS servers for tests: real servers with JetStream and a data
-// directory of their own. They have no listener, so that they also run inside a bubble of
-// testing/synctest.
+// Package bustest is the harness of the tests of the bus: NATS servers ([Start]), network paths ([Wire],
+// [Between]), free addresses, certificates ([Authority]), a fake fabric for clients ([Fabric]), and the
+// contract's table of decisions ([Cells]).
+//
+// Its servers are real ones with JetStream and a data directory of their own. They have no listener, so that
+// they also run inside a bubble of testing/synctest.
 //
 // In a bubble, use only the context forms of requests and flushes, and do not run such
 // tests in parallel: NATS shares timers among connections. A package with such tests

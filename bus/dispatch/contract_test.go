@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/bustest/contract"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -12,8 +12,8 @@ import (
 // act, illegal ones are errors of their hook that name the legal ones, and follow
 // its failure policy. It is the real dispatcher that judges, asking a worker.
 func TestEveryAnswerFollowsTheContract(t *testing.T) {
-	byEvent := map[schema.EventType][]contract.Cell{}
-	for _, c := range contract.Cells() {
+	byEvent := map[schema.EventType][]bustest.Cell{}
+	for _, c := range bustest.Cells() {
 		byEvent[c.Event] = append(byEvent[c.Event], c)
 	}
 	for _, event := range schema.EventTypes() {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/bustest/contract"
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -56,7 +56,7 @@ func TestEveryAnswerHasTheOutcomeOfTheContractOverTheBus(t *testing.T) {
 		}
 		f := start(t, yaml.String())
 		f.serve("w", handlers{"says": answersWhatItIsTold})
-		cells := contract.Cells()
+		cells := bustest.Cells()
 		for _, c := range cells {
 			e := momentOf(c.Event)
 			e.AgentID, e.SessionID, e.Labels = fmt.Sprintf("closed-%t", c.Closed), "session 1", map[string]string{"answer": c.Answer}

@@ -1,21 +1,21 @@
-package contract
+package bustest
 
 import "github.com/hookfabric/hookfabric/schema"
 
-// words are the columns of the table: no decision, the decisions of all events, words of other systems, and an unknown
+// decisionWords are the columns of the table: no decision, the decisions of all events, words of other systems, and an unknown
 // one.
-const words = `-         continue  allow     approve   ask       deny      block     retry     stop      fail      reject    DENY`
+const decisionWords = `-         continue  allow     approve   ask       deny      block     retry     stop      fail      reject    DENY`
 
-// A row is an event: the outcome of each word (- is no opinion, ! an error of the hook), the words that an error must
+// A decisionRow is an event: the outcome of each word (- is no opinion, ! an error of the hook), the words that an error must
 // name, the decision of a failed guard, the type of a stop's value, and what another value replaces.
-type row struct {
+type decisionRow struct {
 	event                       schema.EventType
 	comesTo                     string
 	legal, policy, stop, change string
 }
 
-// table is the contract's.
-var table = []row{
+// decisionTable is the contract's.
+var decisionTable = []decisionRow{
 	{schema.SessionStart,
 		`-         -         -         -         !         !         !         !         !         !         !         !`,
 		"continue", "", "", ""},
@@ -48,8 +48,8 @@ var table = []row{
 		"continue", "", "", ""},
 }
 
-// values are the values of answers, with their possible meanings.
-var values = []struct{ json, may string }{
+// cellValues are the values of answers, with their possible meanings.
+var cellValues = []struct{ json, may string }{
 	{``, ""},
 	{`null`, ""},
 	{`"enough"`, "message any output response"},

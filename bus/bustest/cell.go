@@ -1,4 +1,4 @@
-package contract
+package bustest
 
 import (
 	"fmt"
@@ -8,10 +8,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Reason is the reason in every answer of the table.
-const Reason = "because"
+// cellReason is the reason in every answer of the table.
+const cellReason = "because"
 
-// A Cell is one answer of one hook, with the expected outcome.
+// A Cell is one answer of one hook, with the outcome that the contract's table of decisions expects: for each event,
+// each word that a hook may decide and each kind of value. The table is written by hand. Tests of the dispatcher and of
+// a whole fabric use the same [Cells]. This package imports neither the code under test nor the model.
 type Cell struct {
 	// Event is the event; Closed: the hook is fail-closed.
 	Event  schema.EventType
@@ -19,16 +21,16 @@ type Cell struct {
 	// Answer is the hook's JSON.
 	Answer string
 
-	row       row
+	row       decisionRow
 	word, to  string
 	value     string
 	valueMay  []string
 	wantError []string // a part of each error
-	want      want
+	want      expected
 }
 
-// want is the expected verdict.
-type want struct {
+// expected is a cell's verdict.
+type expected struct {
 	decision                     schema.Decision
 	reason                       string // part of it
 	value, input, output, effect string
@@ -37,10 +39,10 @@ type want struct {
 // Cells returns all cells of the table, ordered by event.
 func Cells() []Cell {
 	var all []Cell
-	for _, r := range table {
+	for _, r := range decisionTable {
 		to := strings.Fields(r.comesTo)
-		for i, word := range strings.Fields(words) {
-			for _, v := range values {
+		for i, word := range strings.Fields(decisionWords) {
+			for _, v := range cellValues {
 				for _, closed := range []bool{false, true} {
 					c := Cell{Event: r.event, Closed: closed, row: r, word: word, to: to[i], value: v.json, valueMay: strings.Fields(v.may)}
 					c.expect()
@@ -52,8 +54,8 @@ func Cells() []Cell {
 	return all
 }
 
-// effect is in every answer, with any decision.
-const effect = `{"set_flag":{"asked":true}}`
+// cellEffect is in every answer, with any decision.
+const cellEffect = `{"set_flag":{"asked":true}}`
 
 // String returns a name of the cell for tests.
 func (c Cell) String() string {
@@ -62,7 +64,7 @@ func (c Cell) String() string {
 
 // expect computes the expected outcome.
 func (c *Cell) expect() {
-	c.Answer = fmt.Sprintf(`{"reason":%q,"effects":[%s]`, Reason, effect)
+	c.Answer = fmt.Sprintf(`{"reason":%q,"effects":[%s]`, cellReason, cellEffect)
 	if c.word != "-" {
 		c.Answer += fmt.Sprintf(`,"decision":%q`, c.word)
 	}
@@ -70,7 +72,7 @@ func (c *Cell) expect() {
 		c.Answer += `,"value":` + c.value
 	}
 	c.Answer += "}"
-	c.want.effect = effect
+	c.want.effect = cellEffect
 	failed := c.decide()
 	if c.unfit() {
 		c.wantError = append(c.wantError, "value dropped: ")
@@ -101,7 +103,7 @@ func (c *Cell) decide() (failed bool) {
 		c.wantError = append(c.wantError, fmt.Sprintf("decided stop without its value; at %s a stop needs a", c.Event))
 		return true
 	default:
-		c.want.decision, c.want.reason = schema.Decision(c.to), Reason
+		c.want.decision, c.want.reason = schema.Decision(c.to), cellReason
 	}
 	return false
 }
