@@ -73,7 +73,7 @@ func layerRules() map[string]layerRule {
 		"bus/state":         {own: []string{"schema", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/kv":      {own: []string{"schema", "bus"}, modules: []string{modNATS, modUUID, modNUID}},
 		"bus/state/...":     {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modUUID, modNUID, modJSON, modSync}},
-		"bus/state/record":  {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modJSON, "github.com/klauspost/compress"}},
+		"bus/state/record":  {own: []string{"schema", "schema/match", "schema/redact", "bus", "bus/state/kv"}, modules: []string{modNATS, modNUID, modJSON, modSync, "github.com/klauspost/compress"}},
 		"bus/server":        {own: []string{"schema", "bus", "bus/server/access", "bus/server/realm", "bus/server/certs", "bus/server/internal/blocks", "bus/chown"}, modules: []string{modNATS, modServer, modJWT, modNKeys, "golang.org/x/crypto"}},
 		// The contract in it must not import the code that it checks.
 		"bus/bustest": {own: []string{"schema", "schema/guard", "bus", "bus/server", "bus/server/certs"}, modules: []string{modJSON, modNATS, modServer}},

@@ -71,7 +71,7 @@ type Rounds interface {
 	Blocked() int
 }
 
-// Unjudged is the part of [unjudged.Calls] that the aggregator uses.
+// Unjudged is the part of [record.Unjudged] that the aggregator uses.
 type Unjudged interface {
 	Add(ctx context.Context, calls []schema.Unjudged, first func(*schema.Unjudged)) (known int, err error)
 }

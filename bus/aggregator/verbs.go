@@ -13,9 +13,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
-	"github.com/hookfabric/hookfabric/bus/state/unjudged"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -171,7 +171,7 @@ func coded(err error) error {
 		code = schema.CodeConflict
 	case is(queue.ErrTooOld):
 		code = schema.CodeTooOld
-	case is(queue.ErrFull, queue.ErrAllowance, sessions.ErrNoRoom, queue.ErrUnavailable, rounds.ErrUnavailable, freezes.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull, unjudged.ErrUnavailable,
+	case is(queue.ErrFull, queue.ErrAllowance, sessions.ErrNoRoom, queue.ErrUnavailable, rounds.ErrUnavailable, freezes.ErrUnavailable, sessions.ErrUnavailable, objects.ErrUnavailable, objects.ErrFull, record.ErrUnjudgedUnavailable,
 		context.DeadlineExceeded, context.Canceled):
 		code = schema.CodeUnavailable
 	}

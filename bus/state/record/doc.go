@@ -16,5 +16,7 @@
 // [Read] reads the stored lines in order and then follows new ones, on one stream, without
 // gaps and duplicates. A [Filter] selects lines.
 //
+// [Unjudged] remembers the calls that no broker judged, so that each counts once.
+//
 // Everything here is safe for concurrent use.
 package record

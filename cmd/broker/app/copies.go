@@ -16,7 +16,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
-	"github.com/hookfabric/hookfabric/bus/state/unjudged"
 )
 
 // lookAtCopies is how often the leaders of streams are asked for their replicas.
@@ -25,7 +24,7 @@ const lookAtCopies = 5 * time.Second
 // streams returns the streams of a fabric.
 func streams(recorded bool) (all []string) {
 	for _, bucket := range []string{state.ConfigBucket, state.KeyBucket, freezes.Bucket, queue.ItemBucket, queue.CursorBucket,
-		rounds.Bucket, sessions.Bucket, sessions.AgentBucket, unjudged.Bucket} {
+		rounds.Bucket, sessions.Bucket, sessions.AgentBucket, record.UnjudgedBucket} {
 		all = append(all, "KV_"+bucket)
 	}
 	all = append(all, "OBJ_"+objects.Bucket, "OBJ_"+objects.Histories)

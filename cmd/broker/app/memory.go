@@ -13,9 +13,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
-	"github.com/hookfabric/hookfabric/bus/state/unjudged"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 )
@@ -27,7 +27,7 @@ type memory struct {
 	rounds   *rounds.Rounds
 	sessions *sessions.Sessions
 	queue    *queue.Queue
-	unjudged *unjudged.Calls
+	unjudged *record.Unjudged
 	freezes  *freezes.Freezes
 	// histories stores parts of conversations; nil: the server had no space for them.
 	histories *objects.Objects
@@ -88,7 +88,7 @@ func (b *Broker) openSessions(ctx context.Context, js jetstream.JetStream) (stop
 }
 
 func (b *Broker) openUnjudged(ctx context.Context, js jetstream.JetStream) (stop func(context.Context) error, err error) {
-	b.memory.unjudged, err = unjudged.Open(ctx, js, unjudged.Options{Replicas: b.replicas(), Room: b.storage()})
+	b.memory.unjudged, err = record.OpenUnjudged(ctx, js, record.UnjudgedOptions{Replicas: b.replicas(), Room: b.storage()})
 	return func(context.Context) error { return nil }, err
 }
 

@@ -1,7 +1,4 @@
-// Package unjudged remembers the calls that no broker judged. Shims report them when a
-// broker answers again. Each call counts once, however often a shim reports it and to
-// whichever broker.
-package unjudged
+package record
 
 import (
 	"context"
@@ -18,51 +15,52 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Bucket is the bucket of such calls, by their events' ids.
-const Bucket = "hook_unjudged"
+// UnjudgedBucket is the bucket of calls that no broker judged, by their events' ids.
+const UnjudgedBucket = "hook_unjudged"
 
 const (
-	// lifetime is how long a call is remembered. A shim that was stopped for longer may report it twice.
-	lifetime = 7 * 24 * time.Hour
+	// unjudgedLifetime is how long a call is remembered. A shim that was stopped for longer may report it twice.
+	unjudgedLifetime = 7 * 24 * time.Hour
 	// The size of the bucket, and its least size on a small disk.
-	maxBytes, minBytes = 32 << 20, 1 << 20
-	// maxValue bounds one call, in bytes.
-	maxValue = 16 << 10
-	// atOnce bounds the concurrent writes.
-	atOnce = 8
+	maxUnjudgedBytes, minUnjudgedBytes = 32 << 20, 1 << 20
+	// maxUnjudged bounds one call, in bytes.
+	maxUnjudged = 16 << 10
+	// unjudgedWrites bounds the concurrent writes of one report.
+	unjudgedWrites = 8
 )
 
-// ErrUnavailable means that not all calls could be stored in time. Some may have been.
-var ErrUnavailable = errors.New("calls that were not judged cannot be recorded now")
+// ErrUnjudgedUnavailable means that not all calls could be stored in time. Some may have been.
+var ErrUnjudgedUnavailable = errors.New("calls that were not judged cannot be recorded now")
 
-// Options configure the bucket.
-type Options struct {
+// UnjudgedOptions configure the bucket.
+type UnjudgedOptions struct {
 	// Replicas of the bucket; an existing bucket can get more, never fewer; 0: 1.
 	Replicas int
 	// Room is how many bytes the server may store in all, of which a new bucket gets a share; 0: unlimited.
 	Room int64
 }
 
-// Calls are the calls that no broker judged.
-type Calls struct{ bucket *kv.Bucket }
+// Unjudged remembers the calls that no broker judged. Shims report them when a broker answers again. Each call
+// counts once, although shims may report it several times and to several brokers.
+type Unjudged struct{ bucket *kv.Bucket }
 
-// Open creates or opens the bucket.
-func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Calls, error) {
+// OpenUnjudged creates or opens the bucket.
+func OpenUnjudged(ctx context.Context, js jetstream.JetStream, o UnjudgedOptions) (*Unjudged, error) {
 	b, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
-		Bucket: Bucket, Description: "the calls of the hook fabric's agents that no broker judged", Replicas: max(o.Replicas, 1),
-		Storage: jetstream.FileStorage, History: 1, TTL: lifetime, MaxBytes: kv.Share(o.Room, 64, maxBytes, minBytes), MaxValueSize: maxValue,
-	}, minBytes)
+		Bucket: UnjudgedBucket, Description: "the calls of the hook fabric's agents that no broker judged", Replicas: max(o.Replicas, 1),
+		Storage: jetstream.FileStorage, History: 1, TTL: unjudgedLifetime, MaxBytes: kv.Share(o.Room, 64, maxUnjudgedBytes, minUnjudgedBytes), MaxValueSize: maxUnjudged,
+	}, minUnjudgedBytes)
 	if err != nil {
 		return nil, err
 	}
-	return &Calls{b}, nil
+	return &Unjudged{b}, nil
 }
 
 // Add stores calls, whose event ids are UUIDs, and calls first for each new one, possibly concurrently. Of
 // several concurrent reports of one call only one is new. known counts the others.
-func (c *Calls) Add(ctx context.Context, calls []schema.Unjudged, first func(*schema.Unjudged)) (known int, err error) {
+func (c *Unjudged) Add(ctx context.Context, calls []schema.Unjudged, first func(*schema.Unjudged)) (known int, err error) {
 	var all errgroup.Group
-	all.SetLimit(atOnce)
+	all.SetLimit(unjudgedWrites)
 	before := make([]bool, len(calls))
 	for i := range calls {
 		all.Go(func() (err error) {
@@ -74,7 +72,7 @@ func (c *Calls) Add(ctx context.Context, calls []schema.Unjudged, first func(*sc
 		})
 	}
 	if err := all.Wait(); err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return 0, fmt.Errorf("%w: %w", ErrUnjudgedUnavailable, err)
 	}
 	for _, b := range before {
 		if b {
@@ -88,7 +86,7 @@ func (c *Calls) Add(ctx context.Context, calls []schema.Unjudged, first func(*sc
 const byHeader = "Hook-By"
 
 // add stores a call, and reports whether it was known before.
-func (c *Calls) add(ctx context.Context, u *schema.Unjudged) (known bool, err error) {
+func (c *Unjudged) add(ctx context.Context, u *schema.Unjudged) (known bool, err error) {
 	by := nuid.Next()
 	data, err := schema.Marshal(u)
 	if err != nil {
@@ -114,7 +112,7 @@ func (c *Calls) add(ctx context.Context, u *schema.Unjudged) (known bool, err er
 }
 
 // Unstored returns the error of the last write; nil: it succeeded.
-func (c *Calls) Unstored() error { return c.bucket.Unstored() }
+func (c *Unjudged) Unstored() error { return c.bucket.Unstored() }
 
 // ClearUnstored forgets that error, after the server was restarted.
-func (c *Calls) ClearUnstored() { c.bucket.ClearUnstored() }
+func (c *Unjudged) ClearUnstored() { c.bucket.ClearUnstored() }

@@ -1,4 +1,4 @@
-package unjudged_test
+package record_test
 
 import (
 	"fmt"
@@ -9,33 +9,31 @@ import (
 	"testing/synctest"
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
-	"github.com/hookfabric/hookfabric/bus/state/unjudged"
+	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-func TestMain(m *testing.M) { bustest.Main(m) }
-
-func calls(n int) (all []schema.Unjudged) {
+func unjudgedCalls(n int) (all []schema.Unjudged) {
 	for i := range n {
 		all = append(all, schema.Unjudged{EventID: fmt.Sprintf("0199f3c1-6d1f-7e8a-9b2c-%012d", i), Agent: "a", Event: schema.PreToolUse, Decision: schema.Deny})
 	}
 	return all
 }
 
-// However many brokers are told at once, each call is new to one of them.
-func TestEachCallIsNewOnce(t *testing.T) {
+// TestEachUnjudgedCallIsNewOnce reports the same calls to several brokers at once: each call is new to one of them.
+func TestEachUnjudgedCallIsNewOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := bustest.Start(t)
 		var first, known atomic.Int64
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				c, err := unjudged.Open(t.Context(), bustest.JetStream(t, s), unjudged.Options{})
+				c, err := record.OpenUnjudged(t.Context(), bustest.JetStream(t, s), record.UnjudgedOptions{})
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				n, err := c.Add(t.Context(), calls(30), func(*schema.Unjudged) { first.Add(1) })
+				n, err := c.Add(t.Context(), unjudgedCalls(30), func(*schema.Unjudged) { first.Add(1) })
 				if known.Add(int64(n)); err != nil {
 					t.Error(err)
 				}
@@ -45,13 +43,13 @@ func TestEachCallIsNewOnce(t *testing.T) {
 		if first.Load() != 30 || known.Load() != 90 {
 			t.Errorf("%d were new, %d known; want 30 and 90", first.Load(), known.Load())
 		}
-		c, err := unjudged.Open(t.Context(), bustest.JetStream(t, s), unjudged.Options{})
+		c, err := record.OpenUnjudged(t.Context(), bustest.JetStream(t, s), record.UnjudgedOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var fresh []string
-		n, err := c.Add(t.Context(), calls(31), func(u *schema.Unjudged) { fresh = append(fresh, u.EventID) })
-		if err != nil || n != 30 || !slices.Equal(fresh, []string{calls(31)[30].EventID}) {
+		n, err := c.Add(t.Context(), unjudgedCalls(31), func(u *schema.Unjudged) { fresh = append(fresh, u.EventID) })
+		if err != nil || n != 30 || !slices.Equal(fresh, []string{unjudgedCalls(31)[30].EventID}) {
 			t.Errorf("known %d, new %v, %v", n, fresh, err)
 		}
 	})
