@@ -63,7 +63,7 @@ vuln: ## look for known vulnerabilities in dependencies (uses vuln.go.dev)
 
 clients: ## test released coding agents with the hooks, offline (npm fetches them)
 	@tried=$$($(GO) run ./cmd/e2e/clients/fetch) && HOOKFABRIC_CLIENTS=$$tried $(GO) test -count=1 -timeout=30m -parallel=4 -v ./cmd/e2e/clients
-	$(GO) test -count=1 -v -run=SDK ./bus/agent/typescript
+	$(GO) test -count=1 -v -run=SDK ./bus/agent/sdktest
 
 types: ## check the types of the Python and TypeScript packages (npm fetches the checkers)
 	@tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
@@ -72,7 +72,7 @@ types: ## check the types of the Python and TypeScript packages (npm fetches the
 		{ echo "SKIPPED: the types of the Python and TypeScript packages: npm cannot fetch the checkers"; exit 0; }; \
 	export PATH="$$tools/node_modules/.bin:$$PATH"; \
 	for package in bus/agent/python workers/python; do pyright --project $$package || exit 1; done; \
-	$(GO) test -count=1 -v -run='^TestTheJavaScriptIsMadeOfTheTypeScript$$' ./bus/agent/typescript
+	$(GO) test -count=1 -v -run='^TestTheJavaScriptIsMadeOfTheTypeScript$$' ./bus/agent/sdktest
 
 verify: ## run every check that a change must pass
 	.ci/run

@@ -89,8 +89,6 @@ func layerRules() map[string]layerRule {
 		"bus/agent/loop":         {own: []string{"schema", "bus", "bus/client", "bus/agent/render", "bus/dispatch"}, modules: []string{modJSON, modUUID}},
 		"bus/agent/llm":          {own: []string{"schema", "bus/agent/render", "bus/chown"}, modules: []string{modJSON}},
 		"bus/agent/sdktest":      {own: []string{"schema"}},
-		"bus/agent/python":       {},
-		"bus/agent/typescript":   {},
 
 		// I/O: workers and their runners.
 		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},

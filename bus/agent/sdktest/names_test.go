@@ -8,8 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookfabric/hookfabric/bus/agent/sdktest"
 	"github.com/hookfabric/hookfabric/schema"
 )
+
+func TestMain(m *testing.M) { os.Exit(sdktest.Main(m)) }
 
 // Each client and the workers' Python module have a table of the names that other systems
 // use for events. All accept the names that schema accepts.

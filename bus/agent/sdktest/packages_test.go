@@ -29,8 +29,8 @@ func pythonPackages() map[string]pythonPackage {
 	}
 }
 
-// released returns the newest version in the changelog, or 0.0.0 before the first release.
-func released(t *testing.T) string {
+// newestVersion returns the newest version in the changelog, or 0.0.0 before the first release.
+func newestVersion(t *testing.T) string {
 	t.Helper()
 	if found := regexp.MustCompile(`(?m)^## \[(\d+\.\d+\.\d+)\]`).FindStringSubmatch(text(t, "../../../CHANGELOG.md")); found != nil {
 		return found[1]
@@ -51,7 +51,7 @@ func TestPythonPackagesHaveTheirMetadata(t *testing.T) {
 	for dir, want := range pythonPackages() {
 		t.Run(want.name, func(t *testing.T) {
 			project := text(t, filepath.Join(dir, "pyproject.toml"))
-			for _, line := range []string{`name = "` + want.name + `"`, `version = "` + released(t) + `"`, `readme = "README.md"`, `requires-python = ">=3.9"`} {
+			for _, line := range []string{`name = "` + want.name + `"`, `version = "` + newestVersion(t) + `"`, `readme = "README.md"`, `requires-python = ">=3.9"`} {
 				if !strings.Contains(project, "\n"+line+"\n") {
 					t.Errorf("%s/pyproject.toml lacks the line %s", dir, line)
 				}
@@ -150,8 +150,8 @@ func TestTheNpmPackageHasItsMetadata(t *testing.T) {
 	if err := schema.Unmarshal([]byte(text(t, "../typescript/package.json")), &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.Name != "hookfabric" || m.Version != released(t) || m.Type != "module" {
-		t.Errorf("package.json has the name %q, version %q and type %q; want hookfabric, %s, module", m.Name, m.Version, m.Type, released(t))
+	if m.Name != "hookfabric" || m.Version != newestVersion(t) || m.Type != "module" {
+		t.Errorf("package.json has the name %q, version %q and type %q; want hookfabric, %s, module", m.Name, m.Version, m.Type, newestVersion(t))
 	}
 	for _, file := range []string{m.Exports["."].Types, m.Exports["."].Default} {
 		if !slices.Contains(m.Files, strings.TrimPrefix(file, "./")) {

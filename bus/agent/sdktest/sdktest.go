@@ -1,8 +1,18 @@
-// Package sdktest is a fake daemon and a fake shim for tests of clients in other languages.
-// Both choose the answer by the name of the tool, so that a script can get every answer.
+// Package sdktest tests the clients in other languages: bus/agent/python and bus/agent/typescript.
+//
+// It has a fake daemon and a fake shim. Both choose the answer by the name of the tool, so that a script can
+// get every answer.
+//
+// hookfabric.py folds the answers of in-process hooks in the same way as bus/dispatch folds those of remote
+// hooks. The tests feed the same outcomes to both. Change both together.
+//
+// The folder python/obelix stands in for Obelix, for agents that were written for it. If Obelix itself is
+// installed, Python imports that instead. Only programs with this folder on their path find the stand-in;
+// processes that run hooks do not.
 package sdktest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -162,8 +172,9 @@ func Main(m *testing.M) int {
 
 // A Script is a script in another language that asks the daemon and the shim.
 type Script struct {
-	// Argv is the command.
+	// Argv is the command; Dir is its folder, empty: the folder of the test.
 	Argv []string
+	Dir  string
 	// Daemon is the daemon to ask; nil: no daemon.
 	Daemon *Daemon
 	// Env lists further environment variables.
@@ -174,7 +185,7 @@ type Script struct {
 // processes must end.
 func (s Script) Run(t *testing.T) string {
 	t.Helper()
-	readAll(t)
+	readAll(t, cmp.Or(s.Dir, "."))
 	dir := t.TempDir()
 	state := dir
 	if s.Daemon != nil {
@@ -185,6 +196,7 @@ func (s Script) Run(t *testing.T) string {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), s.Argv[0], s.Argv[1:]...)
+	cmd.Dir = s.Dir
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "HOOKFABRIC_STATE=" + state, "HOOKFABRIC_AGENTSHIM=" + self,
 		"HOOKFABRIC_TEST_DIR=" + dir, "HOOKFABRIC_TEST_MODE=" + shimVar, "SECRET_OF_THE_AGENT=hunter2"}, s.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -200,11 +212,11 @@ func (s Script) Run(t *testing.T) string {
 	return string(out)
 }
 
-// readAll reads the files in the folder, so that `go test` reruns a cached test after
+// readAll reads the files in a folder, so that `go test` reruns a cached test after
 // they change.
-func readAll(t *testing.T) {
+func readAll(t *testing.T, dir string) {
 	t.Helper()
-	here := os.DirFS(".")
+	here := os.DirFS(dir)
 	err := fs.WalkDir(here, ".", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			_, err = fs.ReadFile(here, path)

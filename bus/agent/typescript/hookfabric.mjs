@@ -1,4 +1,4 @@
-// Generated from hookfabric.ts. Change that file, then run the tests of this folder with -update.
+// Generated from hookfabric.ts. Change that file, then run the tests of bus/agent/sdktest with -update.
 /**
  * The hook fabric's client for agents written in TypeScript or JavaScript.
  *

@@ -29,7 +29,7 @@ type Client struct {
 	Library bool
 }
 
-// AgentSDK returns the Claude Agent SDK, a library for agents. The tests of bus/agent/typescript use it.
+// AgentSDK returns the Claude Agent SDK, a library for agents. The tests of bus/agent/sdktest use it.
 func AgentSDK() Client {
 	return Client{Name: "claude-agent-sdk", Package: "@anthropic-ai/claude-agent-sdk", Version: "0.3.332", Library: true}
 }

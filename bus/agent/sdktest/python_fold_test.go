@@ -1,10 +1,11 @@
-package python_test
+package sdktest_test
 
 import (
 	"bytes"
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -31,13 +32,14 @@ func interpreter(t *testing.T) string {
 func driven(t *testing.T, script string, data []byte) []byte {
 	t.Helper()
 	for _, file := range []string{"hookfabric.py", "testdata/" + script} {
-		if _, err := os.ReadFile(file); err != nil { // so that `go test` runs this again after a change
+		if _, err := os.ReadFile(filepath.Join(pythonDir, file)); err != nil { // so that `go test` runs this again after a change
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, interpreter(t), "-B", "-W", "error", "testdata/"+script)
+	cmd.Dir = pythonDir
 	cmd.Env = []string{"PYTHONPATH=.", "PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	cmd.Stdin = bytes.NewReader(data)
 	var stderr bytes.Buffer

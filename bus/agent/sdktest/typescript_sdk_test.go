@@ -1,4 +1,4 @@
-package typescript_test
+package sdktest_test
 
 import (
 	"fmt"
@@ -28,7 +28,7 @@ func TestTheClaudeAgentSDKObeys(t *testing.T) {
 	defer m.Close()
 	daemon := sdktest.NewDaemon(t)
 	daemon.Answers(answerSDK)
-	out := sdktest.Script{Daemon: daemon, Argv: []string{node, filepath.Join("testdata", "sdk.mjs")},
+	out := sdktest.Script{Dir: typescriptDir, Daemon: daemon, Argv: []string{node, filepath.Join("testdata", "sdk.mjs")},
 		Env: []string{"SDK=" + dir, "MODEL=" + m.URL, "HOME=" + home, "HOOKFABRIC_TEST_SHIM=crash"}}.Run(t)
 	for name, want := range map[string]bool{"denied": false, "rewrite": false, "rewritten": true, "told": true, "unjudged": false} {
 		if _, err := os.Stat(filepath.Join(home, name)); (err == nil) != want {

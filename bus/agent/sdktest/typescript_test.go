@@ -1,4 +1,4 @@
-package typescript_test
+package sdktest_test
 
 import (
 	"bytes"
@@ -16,12 +16,13 @@ import (
 	"github.com/hookfabric/hookfabric/bus/agent/sdktest"
 )
 
-func TestMain(m *testing.M) { os.Exit(sdktest.Main(m)) }
+// typescriptDir has the npm package.
+const typescriptDir = "../typescript"
 
 var update = flag.Bool("update", false, "generate hookfabric.mjs and hookfabric.d.mts again (needs tsc)")
 
 // header begins the generated files.
-const header = "// Generated from hookfabric.ts. Change that file, then run the tests of this folder with -update.\n"
+const header = "// Generated from hookfabric.ts. Change that file, then run the tests of bus/agent/sdktest with -update.\n"
 
 // TestJavaScript runs the JavaScript tests of the client. A node that can strip types also
 // runs them with the TypeScript source.
@@ -30,7 +31,7 @@ func TestJavaScript(t *testing.T) {
 	node, major, minor := nodeThere(t)
 	run := func(t *testing.T, argv ...string) {
 		daemon := sdktest.NewDaemon(t)
-		out := sdktest.Script{Daemon: daemon, Argv: append([]string{node}, argv...)}.Run(t)
+		out := sdktest.Script{Dir: typescriptDir, Daemon: daemon, Argv: append([]string{node}, argv...)}.Run(t)
 		if !regexp.MustCompile(`(?m)^# pass [1-9]\d$`).MatchString(out) || !strings.Contains(out, "# skipped 0") {
 			t.Errorf("some tests did not run:\n%s", out)
 		}
@@ -95,7 +96,7 @@ func TestTheJavaScriptIsMadeOfTheTypeScript(t *testing.T) {
 		}
 		generated = append([]byte(header), generated...)
 		if *update {
-			if err := os.WriteFile(file, generated, 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(typescriptDir, file), generated, 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -150,9 +151,10 @@ func copyTo(t *testing.T, path string) {
 	}
 }
 
+// read reads a file of the npm package.
 func read(t *testing.T, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(name)
+	data, err := os.ReadFile(filepath.Join(typescriptDir, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package python_test
+package sdktest_test
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func TestPythonAgents(t *testing.T) {
 	python := interpreter(t)
 	daemon := sdktest.NewDaemon(t)
 	daemon.Answers(fabric)
-	out := sdktest.Script{Daemon: daemon, Argv: []string{python, "-B", "-W", "error", "-m", "unittest", "-v", "loop_test", "fabric_test"},
+	out := sdktest.Script{Dir: pythonDir, Daemon: daemon, Argv: []string{python, "-B", "-W", "error", "-m", "unittest", "-v", "loop_test", "fabric_test"},
 		Env: []string{"PYTHONPATH=.:testdata"}}.Run(t)
 	if ran := regexp.MustCompile(`Ran (\d+) tests`).FindStringSubmatch(out); ran == nil || len(ran[1]) < 2 || strings.Contains(out, "skipped") {
 		t.Errorf("some tests did not run:\n%s", out)
@@ -81,7 +81,7 @@ func verdict(body []byte) []byte {
 // stand-in.
 func TestTheExamplesOfObelixRunUnchanged(t *testing.T) {
 	t.Parallel()
-	out := sdktest.Script{Daemon: sdktest.NewDaemon(t), Argv: []string{interpreter(t), "-B", "-W", "error", "-m", "unittest", "-v", "obelix_test"},
+	out := sdktest.Script{Dir: pythonDir, Daemon: sdktest.NewDaemon(t), Argv: []string{interpreter(t), "-B", "-W", "error", "-m", "unittest", "-v", "obelix_test"},
 		Env: []string{"PYTHONPATH=.:testdata"}}.Run(t)
 	for example := range 5 {
 		if want := fmt.Sprintf("test_%d_", example+1); !strings.Contains(out, want) || strings.Contains(out, "skipped") {

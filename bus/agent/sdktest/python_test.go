@@ -1,8 +1,6 @@
-package python_test
+package sdktest_test
 
 import (
-	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,21 +8,19 @@ import (
 	"github.com/hookfabric/hookfabric/bus/agent/sdktest"
 )
 
-func TestMain(m *testing.M) { os.Exit(sdktest.Main(m)) }
+// pythonDir has the Python package.
+const pythonDir = "../python"
 
 // TestPython runs the Python tests of the client: with the Claude Agent SDK, whose objects
 // the hooks then are, and without it, where the hooks are dicts.
 func TestPython(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip("SKIPPED: no python3 on the PATH, so bus/agent/python/hookfabric.py is not tested")
-	}
+	python := interpreter(t)
 	for name, path := range map[string]string{"with the SDK": ".:testdata:testdata/sdk", "without the SDK": ".:testdata"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they mostly wait
 			daemon := sdktest.NewDaemon(t)
-			out := sdktest.Script{Daemon: daemon, Argv: []string{python, "-B", "-W", "error", "-m", "unittest", "-v", "ask_test", "hooks_test"},
+			out := sdktest.Script{Dir: pythonDir, Daemon: daemon, Argv: []string{python, "-B", "-W", "error", "-m", "unittest", "-v", "ask_test", "hooks_test"},
 				Env: []string{"PYTHONPATH=" + path}}.Run(t)
 			if ran := regexp.MustCompile(`Ran (\d+) tests`).FindStringSubmatch(out); ran == nil || len(ran[1]) < 2 || strings.Contains(out, "skipped") {
 				t.Errorf("some tests did not run:\n%s", out)
