@@ -91,9 +91,9 @@ func layerRules() map[string]layerRule {
 		"bus/agent/sdktest":      {own: []string{"schema"}},
 
 		// I/O: workers and their runners.
-		"workers":       {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
-		"workers/child": {own: []string{"bus/proctree"}, modules: []string{"golang.org/x/sys"}},
-		"workers/...":   {own: []string{"schema", "schema/trace", "bus/chown", "workers", "workers/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
+		"workers":                {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
+		"workers/internal/child": {own: []string{"bus/proctree"}, modules: []string{"golang.org/x/sys"}},
+		"workers/...":            {own: []string{"schema", "schema/trace", "bus/chown", "workers", "workers/internal/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// The tests of runners fold answers as the fabric does.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// x/text compares paths in one Unicode form; x/sys resolves them as the process of a tool does.

@@ -39,8 +39,8 @@
 // too much output, when the runner closes, and when the program has answered and left
 // processes behind. A process that leaves the group, for example with setsid, keeps running
 // if the program has answered. At the deadline the worker kills it too, on Linux: see
-// [child]. If the worker itself is killed, the kernel kills the program (Linux), and the
-// watchdog kills its group: see [child.WatchdogMain].
+// workers/internal/child. If the worker itself is killed, the kernel kills the program (Linux), and the
+// watchdog kills its group: see [RunWatchdog].
 //
 // Start with runner.go, then lookup.go (the meaning of a handler's name), handler.go (one
 // call) and process.go (one process).

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // blockExit is the exit code with which a program blocks.

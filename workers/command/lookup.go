@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // pythonScript is the extension of programs that python3 reads if they cannot be run

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // pipes are the worker's ends of a program's three streams.

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // defaultGrace is how long the output of an exited program may still arrive through

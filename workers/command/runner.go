@@ -11,7 +11,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // Options configure a [Runner].
@@ -20,11 +20,18 @@ type Options struct {
 	// programs at debug level.
 	Logger *slog.Logger
 	// Watchdog is the command line of the watchdog over programs and their child
-	// processes, see [child.SelfWatchdog]; empty: no watchdog.
+	// processes, see [SelfWatchdog]; empty: no watchdog.
 	Watchdog []string
 	// Environ is the worker's environment in the form of os.Environ; nil means os.Environ.
 	Environ []string
 }
+
+// SelfWatchdog returns the command line that runs this program as the watchdog, for [Options] of this package
+// and of workers/python; nil if the program's path is unknown. Its main must call [RunWatchdog] first.
+func SelfWatchdog() []string { return child.SelfWatchdog() }
+
+// RunWatchdog runs the watchdog and exits, if args is the command line of [SelfWatchdog].
+func RunWatchdog(args []string) { child.RunWatchdog(args) }
 
 // A Runner runs programs. It is safe for concurrent use.
 type Runner struct {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // headSize is how much of a program is read to find out what it is. Kernels read no more

@@ -7,16 +7,14 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
 // TestMain makes the test binary run as other processes: the watchdog, and a worker that
 // a test kills.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == child.WatchdogArg {
-		os.Exit(child.WatchdogMain(os.Stdin))
-	}
+	child.RunWatchdog(os.Args)
 	if len(os.Args) == 5 && os.Args[1] == victimArg {
 		victim(os.Args[2], os.Args[3], os.Args[4])
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // host is one process that runs functions.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // Options configure a Runner.
@@ -19,7 +19,7 @@ type Options struct {
 	// warn level, and the output of functions at debug level.
 	Logger *slog.Logger
 	// Watchdog is the command line of the watchdog over hosts and their child
-	// processes, see [child.SelfWatchdog]; empty means no watchdog.
+	// processes, see command.SelfWatchdog; empty means no watchdog.
 	Watchdog []string
 	// Environ is the worker's environment in the form of os.Environ (default: os.Environ()).
 	Environ []string

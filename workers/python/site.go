@@ -6,7 +6,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 )
 
 // The defaults of the configuration.

@@ -10,16 +10,14 @@ import (
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/child"
+	"github.com/hookfabric/hookfabric/workers/internal/child"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
 // TestMain lets the test binary run as two other processes: the watchdog, and a worker that
 // a test kills.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == child.WatchdogArg {
-		os.Exit(child.WatchdogMain(os.Stdin))
-	}
+	child.RunWatchdog(os.Args)
 	if len(os.Args) == 4 && os.Args[1] == victimArg {
 		victim(os.Args[2], os.Args[3])
 	}

@@ -16,17 +16,15 @@ import (
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/broker/app"
+	"github.com/hookfabric/hookfabric/cmd/internal/runners"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/child"
 )
 
 // TestMain is also the watchdog over hooks' processes, as every program with
 // command hooks is.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == child.WatchdogArg {
-		os.Exit(child.WatchdogMain(os.Stdin))
-	}
+	runners.Watchdog(os.Args)
 	bustest.Main(m)
 }
 

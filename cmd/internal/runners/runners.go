@@ -3,12 +3,10 @@ package runners
 
 import (
 	"log/slog"
-	"os"
 
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
-	"github.com/hookfabric/hookfabric/workers/child"
 	"github.com/hookfabric/hookfabric/workers/command"
 	"github.com/hookfabric/hookfabric/workers/python"
 	"github.com/hookfabric/hookfabric/workers/webhook"
@@ -18,18 +16,14 @@ import (
 func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	return map[schema.Kind]workers.Runner{
 		schema.Builtin: Builtins(builtin.Catalog(log)),
-		schema.Command: command.New(command.Options{Logger: log, Watchdog: child.SelfWatchdog()}),
-		schema.Python:  python.New(python.Options{Logger: log, Watchdog: child.SelfWatchdog()}),
+		schema.Command: command.New(command.Options{Logger: log, Watchdog: command.SelfWatchdog()}),
+		schema.Python:  python.New(python.Options{Logger: log, Watchdog: command.SelfWatchdog()}),
 		schema.HTTP:    webhook.New(webhook.Options{Logger: log}),
 	}
 }
 
 // Watchdog runs the watchdog of hook processes and exits, if the command line asks for it.
-func Watchdog(args []string) {
-	if len(args) == 2 && args[1] == child.WatchdogArg {
-		os.Exit(child.WatchdogMain(os.Stdin))
-	}
-}
+func Watchdog(args []string) { command.RunWatchdog(args) }
 
 // Inline returns the kinds whose handlers return at once.
 func Inline() []schema.Kind { return []schema.Kind{schema.Builtin} }

@@ -30,7 +30,7 @@ type Guard struct {
 }
 
 // NewGuard makes a Guard for the processes of one runner. Argv is the command line of a
-// program that calls [WatchdogMain], see [SelfWatchdog]. If it is empty and the worker is
+// program that calls [RunWatchdog], see [SelfWatchdog]. If it is empty and the worker is
 // killed, the kernel kills the processes (Linux only), but not the processes that they
 // started.
 func NewGuard(argv []string, log *slog.Logger) *Guard {

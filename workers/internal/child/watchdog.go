@@ -9,25 +9,32 @@ import (
 	"syscall"
 )
 
-// WatchdogArg is the only argument of a program that acts as a watchdog. Its main must
-// then call [WatchdogMain] before anything else.
-const WatchdogArg = "watchdog"
+// watchdogArg is the only argument of a program that acts as a watchdog.
+const watchdogArg = "watchdog"
 
 // SelfWatchdog returns the command line that runs this program as the watchdog, for
-// [NewGuard]; nil if the program's path is unknown.
+// [NewGuard]; nil if the program's path is unknown. The program's main must call
+// [RunWatchdog] before anything else.
 func SelfWatchdog() []string {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil
 	}
-	return []string{exe, WatchdogArg}
+	return []string{exe, watchdogArg}
 }
 
-// WatchdogMain runs the watchdog: a process beside the worker that reads from stdin which
+// RunWatchdog runs the watchdog and exits, if args is the command line of [SelfWatchdog].
+func RunWatchdog(args []string) {
+	if len(args) == 2 && args[1] == watchdogArg {
+		os.Exit(watchdogMain(os.Stdin))
+	}
+}
+
+// watchdogMain runs the watchdog: a process beside the worker that reads from stdin which
 // process groups the worker's processes lead. When stdin ends, the worker has ended for
 // any reason, and the watchdog kills the remaining groups. The kernel could only kill the
 // leaders, not their descendants. It returns the exit code.
-func WatchdogMain(stdin io.Reader) int {
+func watchdogMain(stdin io.Reader) int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	watch(stdin, func(pgid int) { _ = syscall.Kill(-pgid, syscall.SIGKILL) })
 	return 0

@@ -17,9 +17,7 @@ import (
 
 // TestMain makes the test binary the watchdog if asked.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == WatchdogArg {
-		os.Exit(WatchdogMain(os.Stdin))
-	}
+	RunWatchdog(os.Args)
 	os.Exit(m.Run())
 }
 
