@@ -292,6 +292,66 @@ func TestGoFilesFollowTheRules(t *testing.T) {
 	}
 }
 
+// notForUsers is the line of a package comment that keeps other modules out.
+const notForUsers = "Only this module imports it."
+
+// maxUserPackages bounds the packages that users may import.
+const maxUserPackages = 20
+
+// TestEachPackageIsForUsersOrSaysThatItIsNot compares doc.go's list of packages for users with the
+// package comments. Packages in internal folders, programs and test support need no mark.
+func TestEachPackageIsForUsersOrSaysThatItIsNot(t *testing.T) {
+	users := userPackages(t)
+	if len(users) > maxUserPackages {
+		t.Errorf("doc.go lists %d packages for users; move some to internal folders until they are at most %d", len(users), maxUserPackages)
+	}
+	marked := map[string]bool{} // by package: whether it says that it is not for users
+	for file, src := range sources(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		dir := path.Dir(file)
+		marked[dir] = marked[dir] || bytes.Contains(src, []byte("\n// "+notForUsers+"\npackage "))
+	}
+	for dir, isMarked := range marked {
+		isUsers := slices.Contains(users, dir)
+		top, _, _ := strings.Cut(dir, "/")
+		switch {
+		case isUsers && isMarked:
+			t.Errorf("doc.go lists %s for users, but its package comment ends with %q", dir, notForUsers)
+		case isUsers || isMarked || dir == "." || slices.Contains([]string{"cmd", "loadtest", "deploy"}, top):
+		case strings.Contains(dir, "internal") || strings.HasSuffix(dir, "test"):
+		default:
+			t.Errorf("%s is neither in doc.go's list of packages for users nor marked; end its package comment with %q, or add it to the list", dir, notForUsers)
+		}
+	}
+	for _, dir := range users {
+		if _, ok := marked[dir]; !ok {
+			t.Errorf("doc.go lists %s, which is not a package", dir)
+		}
+	}
+}
+
+// userPackages returns the packages that doc.go lists for users.
+func userPackages(t *testing.T) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n// # Packages for users\n")
+	section, _, _ = strings.Cut(section, "\n// # ")
+	for line := range strings.Lines(section) {
+		if entry, ok := strings.CutPrefix(line, "//\t"); ok {
+			all = append(all, strings.Fields(entry)[0])
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("doc.go has no list of packages for users")
+	}
+	return all
+}
+
 // sources returns all Go files by their paths.
 func sources(t *testing.T) map[string][]byte {
 	t.Helper()

@@ -1,5 +1,5 @@
 // Package hookfabric is the map of a distributed hook fabric for AI agents. It has
-// no code: the programs are in cmd, and users import the packages named below.
+// no code: the programs are in cmd.
 //
 // An agent runs in a loop: before a tool call, after it, and at other points, it
 // sends an event. Hooks decide about it. A shim beside the agent sends the event
@@ -7,8 +7,28 @@
 // run them, and folds their results into one verdict. The shim returns the verdict to
 // the agent before the agent's own deadline.
 //
-// Users import schema (the data types), bus/client (ask from Go), the packages loop, llm
-// and render of bus/agent (agent loops), and workers (serve hooks from Go).
+// # Packages for users
+//
+// Programs outside this module import these packages only. The names and types of the others change without notice.
+//
+//	schema             events, hooks, results, verdicts, messages
+//	schema/hooksyaml   reads and writes hooks.yaml
+//	schema/match       the patterns that select tools and agents
+//	schema/guard       which calls are guarded; verifies a signed policy
+//	schema/redact      removes secrets from texts
+//	schema/trace       trace positions and spans, as clients and workers take them
+//	bus                subjects, headers and connections
+//	bus/server/certs   the files of certificates, as clients and workers take them
+//	bus/client         asks for verdicts
+//	bus/agent/loop     runs an agent with hooks at each step
+//	bus/agent/llm      calls models
+//	bus/agent/render   writes verdicts and conversations for the APIs of models
+//	workers            serves hooks
+//	workers/command    runs programs as hooks
+//	workers/python     runs Python functions as hooks
+//	workers/webhook    sends events to servers as hooks
+//	workers/runnertest the tests that each runner must pass
+//	builtin            the built-in hooks
 //
 // # Layers
 //

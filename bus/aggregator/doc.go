@@ -31,4 +31,6 @@
 // package observe reports what happened; control.go and verbs.go serve operators.
 //
 // All exported methods are safe for concurrent use.
+//
+// Only this module imports it.
 package aggregator

@@ -1,5 +1,7 @@
 // Package chown gives the files that a program writes to the user that they are for. Root
 // writes files for other users, who could otherwise neither read nor replace them.
+//
+// Only this module imports it.
 package chown
 
 import (

@@ -14,4 +14,6 @@
 // that cannot be loaded), members.go, queue.go and sentbatches.go (the workers, their
 // queues and their batches), settle.go (an outcome becomes a part of a verdict), fold.go
 // (the parts become one verdict) and shadow.go (hooks in shadow mode).
+//
+// Only this module imports it.
 package dispatch

@@ -2,6 +2,8 @@
 // groups and sessions of their own. On Linux it finds them as descendants, or by a mark in
 // their environment. A process that lost its parent and cleared its environment escapes.
 // On other systems it ends only the process and its group.
+//
+// Only this module imports it.
 package proctree
 
 import "crypto/rand"

@@ -4,4 +4,6 @@
 //
 // Programs in the same process use [Server.Connect], which needs no socket; others use
 // [Server.ClientURL]. Call [Server.Close] to release the data directory.
+//
+// Only this module imports it.
 package server

@@ -7,4 +7,6 @@
 // Unpacking does not trust the archive. It writes nothing outside the folder and creates
 // no link that leads out of it. A reader of the folder sees the old content or the new
 // content, never a mixture. Several processes may unpack into the same folder at once.
+//
+// Only this module imports it.
 package snapshot

@@ -19,4 +19,6 @@
 // that run at different speeds.
 //
 // Everything here is safe for concurrent use by goroutines and processes.
+//
+// Only this module imports it.
 package state

@@ -2,6 +2,8 @@
 // and the counts of shadow hooks and of stored state.
 //
 // All methods are safe for concurrent use.
+//
+// Only this module imports it.
 package observe
 
 import (

@@ -9,4 +9,6 @@
 // client is over more limits itself.
 //
 // All methods are safe for concurrent use.
+//
+// Only this module imports it.
 package ratelimit

@@ -23,6 +23,8 @@
 // A condition delays every call of its hook, so its cost is bounded: when it is compiled, by
 // its length, its depth and its least cost, and when it is evaluated, by its work: see
 // cost.go.
+//
+// Only this module imports it.
 package cond
 
 import (

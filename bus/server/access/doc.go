@@ -20,4 +20,6 @@
 // may not write. Keep an operator's credentials as safe as a broker's.
 //
 // All functions are safe for concurrent use.
+//
+// Only this module imports it.
 package access

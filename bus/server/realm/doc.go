@@ -9,4 +9,6 @@
 // A change of realm.json is atomic, and one process at a time makes it. A server that
 // follows the folder reads only this file. The private keys of users are written to their
 // credentials files and stored nowhere else.
+//
+// Only this module imports it.
 package realm

@@ -4,4 +4,6 @@
 // broker for which others may not have waited first confirms its copy by a write of a second key.
 //
 // Everything here is safe for concurrent use by goroutines and processes.
+//
+// Only this module imports it.
 package freezes

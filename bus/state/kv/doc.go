@@ -7,4 +7,6 @@
 // ([Retry], [Again]).
 //
 // Everything here is safe for concurrent use.
+//
+// Only this module imports it.
 package kv

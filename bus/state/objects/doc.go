@@ -13,4 +13,6 @@
 // clients that store the same object, one wins, and the others remove their chunks.
 //
 // Everything here is safe for concurrent use.
+//
+// Only this module imports it.
 package objects

@@ -6,4 +6,6 @@
 // message is leased for 30 s, and delivered again unless it is acknowledged.
 //
 // Everything here is safe for concurrent use by goroutines and processes.
+//
+// Only this module imports it.
 package queue

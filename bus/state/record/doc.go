@@ -19,4 +19,6 @@
 // [Unjudged] remembers the calls that no broker judged, so that each counts once.
 //
 // Everything here is safe for concurrent use.
+//
+// Only this module imports it.
 package record

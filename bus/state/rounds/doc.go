@@ -9,4 +9,6 @@
 //
 // Every broker mirrors all rounds in memory, because each tool call reads one. Everything
 // here is safe for concurrent use.
+//
+// Only this module imports it.
 package rounds

@@ -9,4 +9,6 @@
 // write is repeated at the agent's next call.
 //
 // Everything here is safe for concurrent use.
+//
+// Only this module imports it.
 package sessions
