@@ -59,26 +59,68 @@
 //	│ schema/trace: trace positions, spans                                     │
 //	└──────────────────────────────────────────────────────────────────────────┘
 //
-// # One PreToolUse event
+// # One tool call
 //
-// Read these files in this order:
+// A line names a folder, and its files in the order to read them. The files are those of which one event at
+// PreToolUse runs at least 20 lines, and a few with its rules. cmd/e2e/path_test.go measures that.
 //
-//  1. schema/event.go defines the event; schema/decision.go the decisions that are legal at it.
-//  2. cmd/agentshim/app/hook.go runs when the agent starts `agentshim hook` before a tool
-//     call. dialect/claude.go decodes the payload of one runtime, session/session.go
-//     makes an event of it, and decide/decide.go asks the fabric. If no broker answers,
-//     decide applies the last known policy.
-//  3. bus/client/ask.go sends the event, and repeats it if the aggregator dies.
-//  4. bus/subject.go and bus/eventmsg.go define the subject and headers of the message.
-//  5. bus/aggregator/receiver.go receives the event. pipeline.go lists the steps that it passes,
-//     one file each: checks of the lease, limits and freezes, the hooks, and the verdict.
-//  6. bus/dispatch/plan.go selects the hooks that match. dispatcher.go runs them wave by wave,
-//     and batch.go runs one batch until it has outcomes.
-//  7. bus/aggregator/caller.go sends the batch to a worker.
-//  8. workers/service.go receives it, and workers/run.go runs the handlers.
-//  9. workers/command/handler.go runs one of them, a command program.
-//  10. bus/dispatch/settle.go applies the failure policy to each outcome, and
-//     bus/dispatch/fold.go combines all outcomes into the verdict.
+// The event, the answers of its hooks, and their decoding:
+//
+//	schema: event.go decision.go toolfacts.go answer.go reader.go codec.go
+//
+// The agent starts `agentshim hook` before a tool call. dialect decodes the payload of one runtime, session makes an
+// event of it, and decide asks the fabric. If no broker answers, decide applies the last known policy:
+//
+//	cmd/agentshim/app: app.go hookflags.go hook.go
+//	cmd/internal/program: program.go
+//	cmd/agentshim/internal/dialect: dialect.go claude.go claudelike.go glance.go
+//	cmd/agentshim/internal/session: session.go
+//	cmd/agentshim/internal/decide: decide.go connect.go intime.go delivery.go policy.go
+//	cmd/agentshim/shimstate: reached.go policy.go
+//	schema/guard: document.go sign.go rules.go
+//
+// The client sends the event, and repeats it if the aggregator dies. bus defines the subject and the headers of the
+// message:
+//
+//	bus/client: client.go ask.go deliverylog.go ack.go
+//	bus: subject.go header.go eventmsg.go envelope.go outlet.go
+//
+// The aggregator receives the event. pipeline.go lists the steps that it passes, one file each: checks of the
+// lease, limits and freezes, the hooks, and the verdict. Policies are signed for shims, and messages that wait for the
+// agent are claimed:
+//
+//	bus/aggregator: receiver.go admission.go pipeline.go limits.go callbeat.go policy.go
+//	bus/aggregator/ratelimit: table.go
+//	bus/state: seed.go
+//	bus/state/sessions: presence.go
+//	bus/state/queue: agent.go claim.go change.go cursor.go
+//
+// The dispatcher selects the hooks that match, and runs them wave by wave. A batch runs until it has outcomes:
+//
+//	bus/dispatch: compile.go plan.go dispatcher.go members.go batch.go answers.go
+//	bus/aggregator: caller.go
+//	bus: batchmsg.go
+//	schema: plain.go plainread.go
+//
+// The worker runs the handlers of the batch. One of them runs a program:
+//
+//	workers: service.go run.go span.go
+//	workers/command: handler.go process.go pipes.go
+//	workers/internal/child: guard.go process.go
+//
+// The dispatcher applies the failure policy to each outcome, and folds all outcomes into the verdict:
+//
+//	bus/dispatch: settle.go fold.go
+//
+// The aggregator answers, counts and records the verdict, and the shim writes it for the runtime:
+//
+//	bus/aggregator: sendverdict.go
+//	bus/aggregator/observe: metrics.go
+//	schema/trace: span.go
+//	bus/state/record: writer.go body.go plainbody.go encode.go publish.go
+//	schema: plainrecord.go
+//	schema/redact: text.go
+//	cmd/agentshim/internal/dialect: express.go claudeanswer.go
 //
 // # One message to a busy agent
 //

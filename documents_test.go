@@ -337,6 +337,7 @@ func (r *docRun) scrape() []byte {
 func TestDocumentsNameFilesThatExist(t *testing.T) {
 	file := regexp.MustCompile(`(?:\.ci|builtin|bus|cmd|deploy|loadtest|schema|workers)/[\w./-]*`)
 	link := regexp.MustCompile(`\]\(([\w./-]+)\)`)
+	inFolder := regexp.MustCompile(`(?m)^//\t([\w/]+): (.+\.go)$`) // a folder of doc.go, and files in it
 	target := regexp.MustCompile("`make ([a-z]+)`")
 	targets := readDoc(t, "Makefile")
 	for _, doc := range append(documents(), "CONTRIBUTING.md", "AGENTS.md", "CHANGELOG.md", "doc.go", "deploy/README.md", "loadtest/BENCHMARKS.md") {
@@ -347,6 +348,11 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 		}
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			named = append(named, path.Join(path.Dir(doc), m[1]))
+		}
+		for _, m := range inFolder.FindAllStringSubmatch(text, -1) {
+			for _, name := range strings.Fields(m[2]) {
+				named = append(named, path.Join(m[1], name))
+			}
 		}
 		for _, name := range named {
 			if _, err := os.Stat(name); err != nil {
