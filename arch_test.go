@@ -114,7 +114,7 @@ func layerRules() map[string]layerRule {
 		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/server/certs", "bus/client", "bus/chown", "bus/agent/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/otlp", "cmd/internal/pace", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
-			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
+			own: []string{"schema", "schema/hooksyaml", "schema/match", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
 				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
