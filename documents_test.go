@@ -350,7 +350,7 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 			named = append(named, path.Join(path.Dir(doc), m[1]))
 		}
 		for _, m := range inFolder.FindAllStringSubmatch(text, -1) {
-			for _, name := range strings.Fields(m[2]) {
+			for name := range strings.FieldsSeq(m[2]) {
 				named = append(named, path.Join(m[1], name))
 			}
 		}

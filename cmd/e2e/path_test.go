@@ -142,7 +142,7 @@ func listedPath(t *testing.T) (all []string) {
 			continue
 		}
 		folder, files, _ := strings.Cut(strings.TrimSpace(entry), ": ")
-		for _, file := range strings.Fields(files) {
+		for file := range strings.FieldsSeq(files) {
 			all = append(all, path.Join(folder, file))
 		}
 	}
