@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -114,6 +117,31 @@ func (j *Judge) updatePolicy(ctx context.Context, line *client.Client) error {
 	return err
 }
 
+// firstFor limits how long a first verdict, or a process that ends after it, waits for the policy.
+const firstFor = time.Second
+
+// Learn requests the policy before the process ends if none is known, because the fabric may be gone at
+// the next call. It waits no longer than left.
+func (j *Judge) Learn(ctx context.Context, left time.Duration) {
+	line := j.connected()
+	if j.link.State == "" {
+		j.say("%v; while no fabric answers, agentshim refuses every call", shimstate.Folder("").Usable())
+	}
+	if j.link.State == "" || line == nil || j.policy.known() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(firstFor, left))
+	defer cancel()
+	j.guarded(func() { _ = j.updatePolicy(ctx, line) })()
+}
+
+// refused reports whether the shim rejected a fabric's policy. That is worth a message, unlike a
+// policy that did not arrive in time.
+func refused(err error) bool {
+	_, said := errors.AsType[*schema.ControlError](err)
+	return !said && !errors.Is(err, shimstate.ErrBehind) && !errors.Is(err, client.ErrUnanswered) && !errors.Is(err, client.ErrUnreachable)
+}
+
 // A lockedWriter writes one message at a time.
 type lockedWriter struct {
 	mu sync.Mutex
@@ -129,4 +157,124 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 // say prints a message for people.
 func (j *Judge) say(format string, args ...any) {
 	fmt.Fprintf(j.link.Stderr, "agentshim: "+format+"\n", args...)
+}
+
+const (
+	// maxLastReport is how many calls a process reports before it ends.
+	maxLastReport = 50
+	// othersTime limits the report of calls of other agents, which the credentials may not allow.
+	othersTime = 25 * time.Millisecond
+	// ownReportTime limits [Judge.reportAsOwn].
+	ownReportTime = 250 * time.Millisecond
+)
+
+// reportUnjudged reports unjudged calls of one agent to the fabric, of the named one if it has any. more
+// is false if there are no further calls.
+func (j *Judge) reportUnjudged(ctx context.Context, line *client.Client, agent string, most int) (more bool, err error) {
+	state, fabric := shimstate.Folder(j.link.State), line.Noted("").Fabric
+	if fabric == "" {
+		return false, nil
+	}
+	logs := []shimstate.UnjudgedLog{state.UnjudgedLog(fabric, j.link.URL)}
+	for _, url := range j.link.urls() {
+		logs = append(logs, state.UnjudgedLog("", url)) // from before a fabric answered
+	}
+	for _, log := range logs {
+		calls, err := log.Oldest(agent, most)
+		if err != nil {
+			j.say("reading the record of calls that the fabric did not judge: %v", err)
+		}
+		if len(calls) == 0 {
+			continue
+		}
+		if err := j.report(ctx, line, calls, agent); err != nil {
+			return false, err
+		}
+		if err := log.Remove(calls); err != nil {
+			j.say("removing reported calls from the record: %v; agentshim reports them again", err)
+			return false, err
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// report reports calls of one agent.
+func (j *Judge) report(ctx context.Context, line *client.Client, calls []schema.Unjudged, agent string) error {
+	within := backgroundTime
+	if agent != "" && calls[0].Agent != agent {
+		within = othersTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	_, err := line.Record(ctx, calls[0].Agent, calls)
+	if errors.Is(err, client.ErrDenied) {
+		err = j.reportAsOwn(line, calls)
+	}
+	if err != nil && isFinal(err) {
+		// A retry would delay all later calls.
+		j.say("the fabric rejects the record of calls that it did not judge, so agentshim drops the record: %v", err)
+		return nil
+	}
+	return err
+}
+
+// reportAsOwn reports calls of an agent that the credentials do not allow, as calls of the agent that
+// they are for: the operator sees them in no other way. Why names the agent.
+func (j *Judge) reportAsOwn(line *client.Client, calls []schema.Unjudged) error {
+	own := bus.CredsAgent(j.link.Creds)
+	if own == "" {
+		return fmt.Errorf("%w: the credentials name no agent under which agentshim can report the call", client.ErrDenied)
+	}
+	ctx, cancel := context.WithTimeout(j.background.ctx, ownReportTime)
+	defer cancel()
+	all := slices.Clone(calls)
+	for i := range all {
+		all[i].Why = fmt.Sprintf("asked as the agent %q: %s", all[i].Agent, all[i].Why)
+	}
+	_, err := line.Record(ctx, own, all)
+	return err
+}
+
+// isFinal reports whether the fabric will never accept the report.
+func isFinal(err error) bool {
+	e, said := errors.AsType[*schema.ControlError](err)
+	return said && e.Code == schema.CodeBadRequest || errors.Is(err, client.ErrDenied)
+}
+
+// logFabric returns the fabric that must learn of a call; empty: the first one that answers at the URL.
+func (r *ruling) logFabric() string {
+	if len(r.fabrics) != 1 {
+		return ""
+	}
+	return r.fabrics[0]
+}
+
+// logUnjudged logs a call before its answer is written. A disk that hangs does not delay the answer. A call
+// that the credentials do not allow is reported at once, if possible.
+func (j *Judge) logUnjudged(ctx context.Context, q *Question, r *ruling, v *schema.Verdict, by string) {
+	u := schema.Unjudged{
+		EventID: v.EventID, Time: time.Now().UTC(), Agent: q.Event.AgentID, Session: q.Event.SessionID,
+		Event: q.Event.HookType, Tool: q.Event.ToolName, Decision: v.Decision, Why: by + ": " + v.HookErrors[0],
+	}
+	if u.Decision == schema.None {
+		u.Decision = schema.Continue
+	}
+	if r.policy != nil {
+		u.ConfigVersion = r.policy.ConfigVersion
+	}
+	if line := j.connected(); line != nil && errors.Is(r.cause, client.ErrDenied) && j.reportAsOwn(line, []schema.Unjudged{u}) == nil {
+		return
+	}
+	_, err := fromDisk(ctx, j, logTime, func() (_ struct{}, err error) {
+		err = errPanicked
+		j.guarded(func() { err = shimstate.Folder(j.link.State).UnjudgedLog(r.logFabric(), j.link.urls()[0]).Add(u) })()
+		return struct{}{}, err
+	})
+	if err != nil {
+		j.say("recording this call: %v; the fabric will not learn of it", err)
+	}
+	j.background.mu.Lock()
+	defer j.background.mu.Unlock()
+	j.background.checked = time.Time{}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
@@ -124,21 +123,6 @@ func callOf(e *schema.Event) guard.Call {
 	return guard.Call{Agent: e.AgentID, Event: e.HookType, Tool: e.ToolName}
 }
 
-// A ruling is what the policies say about a call without a verdict.
-type ruling struct {
-	cause error // why there is no verdict
-	// fabrics are the ids of all known fabrics.
-	fabrics []string
-	// policy is the policy of the fabric that refuses the call, or else of the last one with a policy;
-	// nil: there is no policy. faulty is why a policy cannot be used.
-	policy *shimstate.Policy
-	faulty error
-	// freeze refuses the call, whether a hook guards it or not; nil: no freeze does.
-	freeze *schema.Freeze
-	// guard is the fail-closed hook that guards the call; nil: no hook does.
-	guard *schema.PolicyHook
-}
-
 // rule returns the ruling of all known policies on a call.
 func (p *policy) rule(e *schema.Event) ruling {
 	p.mu.Lock()
@@ -147,16 +131,7 @@ func (p *policy) rule(e *schema.Event) ruling {
 	r := ruling{faulty: p.faulty}
 	for _, f := range p.all {
 		r.fabrics = append(r.fabrics, f.id)
-		if f.kept != nil {
-			if err := f.kept.Verify(); err != nil {
-				f.kept, f.faulty = nil, err
-			}
-		}
-		var guarding *schema.PolicyHook
-		if rules := f.about(e.HookType); rules != nil {
-			guarding = rules.Guard(callOf(e))
-		}
-		freeze := f.freezes().Refuses(callOf(e), f.terminal())
+		freeze, guarding := f.refuses(e)
 		if r.freeze == nil && (freeze != nil || r.guard == nil && f.kept != nil) {
 			r.freeze, r.guard, r.policy = freeze, guarding, f.kept
 		}
@@ -186,24 +161,6 @@ func (p *policy) stale() bool {
 	}
 	f := p.find(p.seen.fabric)
 	return f == nil || f.kept == nil || !f.noted || f.kept.ConfigVersion != p.seen.version || f.kept.FreezeVersion != p.seen.freeze
-}
-
-// firstFor limits how long a first verdict, or a process that ends after it, waits for the policy.
-const firstFor = time.Second
-
-// Learn requests the policy before the process ends if none is known, because the fabric may be gone at
-// the next call. It waits no longer than left.
-func (j *Judge) Learn(ctx context.Context, left time.Duration) {
-	line := j.connected()
-	if j.link.State == "" {
-		j.say("%v; while no fabric answers, agentshim refuses every call", shimstate.Folder("").Usable())
-	}
-	if j.link.State == "" || line == nil || j.policy.known() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(firstFor, left))
-	defer cancel()
-	j.guarded(func() { _ = j.updatePolicy(ctx, line) })()
 }
 
 // known reports whether there is a policy to use while the fabric does not answer.
@@ -271,104 +228,82 @@ func (p *policy) take(id string, k *shimstate.Policy, memory bool) (news string)
 			news = fmt.Sprintf("the fabric %s answers at the URL where %s answered before; the guards of both count until 'agentshim policy reset'", id, p.all[n-2].id)
 		}
 	}
-	f.kept, f.faulty, f.rules, f.noted, f.memory = k, nil, nil, true, memory || p.state == ""
+	f.kept, f.faulty, f.rules, f.frozen, f.noted, f.memory = k, nil, nil, nil, true, memory || p.state == ""
 	if !memory {
 		p.listed, _, p.faulty = p.list()
 	}
 	return news
 }
 
-// refused reports whether the shim rejected a fabric's policy. That is worth a message, unlike a
-// policy that did not arrive in time.
-func refused(err error) bool {
-	_, said := errors.AsType[*schema.ControlError](err)
-	return !said && !errors.Is(err, shimstate.ErrBehind) && !errors.Is(err, client.ErrUnanswered) && !errors.Is(err, client.ErrUnreachable)
+// A fabric is the last known policy of one fabric, or the reason why it is unusable.
+type fabric struct {
+	id     string
+	noted  bool              // the list of the first URL contains it
+	memory bool              // it could not be stored, and only this process knows it
+	kept   *shimstate.Policy // nil: there is no usable policy
+	faulty error             // why there is no usable policy
+	rules  map[schema.EventType]*guard.Rules
+	frozen *guard.Freezes // nil: not compiled yet, or none
 }
 
-// decide returns the verdict on a call that the fabric did not judge. by names the basis of the
-// decision; also is a further remark for the message.
-func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also string) {
-	remedy := r.remedy()
-	v = &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{cause.Error()}}
-	blocking := q.Event.HookType.Blocking()
-	switch {
-	case notAccepted(cause):
-		reason := fmt.Sprintf("%s, so no hook judged this call. This is not an outage: an operator must fix the credentials or certificates. Cause: %v", unreached(cause), cause)
-		if v.Decision, v.Reason = blocking, reason; blocking == schema.None {
-			v.HookErrors, v.Reason = append(v.HookErrors, reason), ""
+// about returns the rules for an event; nil: no policy is known.
+func (f *fabric) about(t schema.EventType) *guard.Rules {
+	if f.kept == nil {
+		return nil
+	}
+	if r := f.rules[t]; r != nil {
+		return r
+	}
+	var hooks []schema.PolicyHook
+	for _, h := range f.kept.Hooks {
+		if h.Event == t {
+			hooks = append(hooks, h)
 		}
-		return v, unreached(cause), ""
-	case r.freeze != nil:
-		v.Decision, v.Frozen = blocking, true
-		v.Reason = fmt.Sprintf("%s\nagentshim cannot check whether an operator thawed them after %s: %s. %s Cause: %v", r.freeze.Refusal(q.Event.ToolName, r.policy.Terminal),
-			r.policy.Since.UTC().Format(time.RFC3339), unreached(cause), remedy, cause)
-		return v, fmt.Sprintf("%s were frozen in the last known policy", r.freeze.Whose()), ""
-	case r.guard != nil:
-		known := fmt.Sprintf("policy of config version %d, known since %s", r.policy.ConfigVersion, r.policy.Since.UTC().Format(time.RFC3339))
-		reason := fmt.Sprintf("%s, and the fail-closed hook %s guards this call (%s). %s Cause: %v", unreached(cause), r.guard.Hook, known, remedy, cause)
-		if v.Decision, v.Reason = blocking, reason; blocking == schema.None {
-			v.HookErrors, v.Reason = append(v.HookErrors, reason), "" // the call has already happened
+	}
+	var overrides []schema.Override
+	for _, o := range f.kept.Overrides {
+		if o.Event == t {
+			overrides = append(overrides, o)
 		}
-		return v, fmt.Sprintf("the hook %s guards it, %s", r.guard.Hook, known), ""
-	case r.policy != nil && r.faulty == nil:
-		return v, fmt.Sprintf("no fail-closed hook guards it, policy of config version %d", r.policy.ConfigVersion), ""
 	}
-	if r.faulty != nil {
-		// There was a policy, and it may have guarded this call.
-		what := "the stored policy is unusable"
-		if errors.Is(r.faulty, shimstate.ErrNowhere) {
-			what = "agentshim cannot store a policy"
+	rules, err := guard.Compile(hooks, overrides)
+	if err != nil {
+		f.unusable(err)
+		return nil
+	}
+	if f.rules == nil {
+		f.rules = map[schema.EventType]*guard.Rules{}
+	}
+	f.rules[t] = rules
+	return rules
+}
+
+func (f *fabric) unusable(err error) {
+	f.kept, f.faulty = nil, fmt.Errorf("the policy of config version %d is unusable: %w", f.kept.ConfigVersion, err)
+}
+
+// refuses returns the freeze and the fail-closed hook of the policy that refuse a call; nil: there is none.
+func (f *fabric) refuses(e *schema.Event) (freeze *schema.Freeze, hook *schema.PolicyHook) {
+	if f.kept == nil {
+		return nil, nil
+	}
+	if err := f.kept.Verify(); err != nil {
+		f.kept, f.faulty = nil, err
+		return nil, nil
+	}
+	if rules := f.about(e.HookType); rules != nil {
+		hook = rules.Guard(callOf(e))
+	}
+	if f.kept == nil {
+		return nil, hook
+	}
+	if f.frozen == nil {
+		frozen, err := guard.CompileFreezes(f.kept.Freezes)
+		if err != nil {
+			f.unusable(err)
+			return nil, hook
 		}
-		reason := fmt.Sprintf("%s, and %s, so agentshim treats every call as guarded: %v. %s Cause: %v", unreached(cause), what, r.faulty, remedy, cause)
-		if v.Decision, v.Reason = blocking, reason; blocking == schema.None {
-			v.HookErrors, v.Reason = append(v.HookErrors, reason), ""
-		}
-		return v, what, fmt.Sprintf("%v: ", r.faulty)
+		f.frozen = frozen
 	}
-	if q.Unreachable == UnreachableDeny && blocking != schema.None {
-		v.Decision = blocking
-		v.Reason = fmt.Sprintf("the fabric did not judge this call, and --unreachable is deny: %v. %s", cause, remedy)
-	}
-	return v, "--unreachable " + q.Unreachable, "no policy is known: "
-}
-
-// An unnamedError reports that the bus denied a question about an event that names no agent. The
-// credentials are valid, but they are for named agents only.
-type unnamedError struct{ error }
-
-func (e unnamedError) Error() string {
-	return "the event names no agent that can be asked about, and the credentials of this shim are for named agents only; " +
-		"have the runtime send one JSON object that names its agent or its session, or name the agent with --agent, or with ?agent= in the URL"
-}
-
-func (e unnamedError) Unwrap() error { return e.error }
-
-// unreached returns in a few words why the fabric did not judge the call.
-func unreached(cause error) string {
-	if _, ok := errors.AsType[unnamedError](cause); ok {
-		return "the event cannot be read, or names no agent"
-	}
-	if notAccepted(cause) {
-		return "the fabric and this agent do not accept each other's credentials or certificates"
-	}
-	if errors.Is(cause, client.ErrUnreachable) {
-		return "the fabric is unreachable"
-	}
-	return "the fabric did not judge this call"
-}
-
-// notAccepted reports whether credentials or certificates are the reason why the fabric did not judge
-// a call. That is no outage, so no call passes. Otherwise an agent could evade all hooks and freezes
-// under another name.
-func notAccepted(cause error) bool {
-	return errors.Is(cause, client.ErrDenied) || errors.Is(cause, bus.ErrRefused)
-}
-
-// remedy returns what the operator can do about it.
-func (r *ruling) remedy() string {
-	const start = "Start the broker, or ask its operator to; 'agentshim doctor' shows what is wrong."
-	if len(r.fabrics) < 2 {
-		return start
-	}
-	return start + fmt.Sprintf(" The guards of %d fabrics count here, because all of them answered at this URL; if you replaced some of them, 'agentshim policy reset' forgets them.", len(r.fabrics))
+	return f.frozen.Refuses(callOf(e), f.kept.Terminal), hook
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -17,13 +18,13 @@ type agy struct{}
 // Moments returns the events of the Antigravity CLI. After a tool it sends neither the tool nor its
 // output, and reads no answer.
 func (agy) Moments() []Moment {
-	return withTimeout(30*time.Second, append([]Moment{
+	return moments(30*time.Second, 0, []Moment{
 		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask})},
 		{Name: "PostToolUse", Event: schema.PostToolUse},
 		{Name: "PreInvocation", Event: schema.BeforeLLMCall, Can: can([]Ability{Inject})},
 		{Name: "Stop", Event: schema.BeforeFinalResponse, Endless: true, Unmarked: true, Can: can([]Ability{Retry, Inject})},
 		{Name: "SessionStart", Event: schema.SessionStart},
-	}, unasked("PostInvocation")...))
+	}, "PostInvocation")
 }
 
 type agyPayload struct {
@@ -44,12 +45,10 @@ type agyPayload struct {
 
 // Decode reads the payload of the Antigravity CLI.
 func (d agy) Decode(in Input) (*Call, error) {
-	c, data := begun(in), trimmed(in.Payload)
+	c := begun(in)
 	e := &c.Event
-	glance(data, map[string]*string{"conversationId": &e.SessionID})
-	disagrees := c.settle(d, in, "")
 	var p agyPayload
-	if err := readObject(c, "the Antigravity CLI", data, &p); err != nil {
+	if err := c.open(d, in, "the Antigravity CLI", "", &p, map[string]*string{"conversationId": &e.SessionID}); err != nil {
 		return c, err
 	}
 	e.SessionID, e.HistoryRef = p.Conversation, word(p.History)
@@ -58,8 +57,6 @@ func (d agy) Decode(in Input) (*Call, error) {
 	}
 	c.label("model", p.Model, "reason", p.Why)
 	switch {
-	case disagrees != nil:
-		return c, disagrees
 	case p.Conversation == "" || p.Event != "":
 		return c, unnamed("the Antigravity CLI", "conversationId")
 	case e.HookType == schema.PreToolUse, e.HookType == schema.PostToolUse:
@@ -79,16 +76,13 @@ func (agy) tool(c *Call, p *agyPayload) error {
 	}
 	if why := present(p.Error); e.HookType == schema.PostToolUse {
 		if why != nil && errorText(why) != "" {
-			m := c.Moment
-			m.Event = schema.ToolError
-			c.become(m)
-			e.Error = errorText(why)
+			c.failed(why)
 		}
-		c.keyed(after)
+		c.keyed()
 		return nil
 	}
 	err := c.tool("agy", p.Call.Name, p.Call.Args)
-	c.keyed(before)
+	c.keyed()
 	if c.ByID {
 		c.Key += "/" + callHash(e) // a step may have several calls
 	}
@@ -104,7 +98,7 @@ func (d agy) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 		if refuses(v) || v.Terminate != nil {
 			out.deny(why(v))
 		} else if v.Decision == schema.Ask {
-			out["decision"], out["reason"] = "ask", first(v.Reason, askReason)
+			out["decision"], out["reason"] = "ask", cmp.Or(v.Reason, askReason)
 		}
 	case schema.BeforeFinalResponse:
 		out["decision"] = "allow"
@@ -134,16 +128,12 @@ func agySteps(all []schema.Injection) (steps []parts) {
 }
 
 // Refuse returns a deny with exit code 0. With another code the runtime drops the reason.
-func (d agy) Refuse(m Moment, reason string) Answer {
+func (agy) Refuse(m Moment, reason string) Answer {
 	out := parts{}
 	if refusable(m) {
 		out.deny(spoken(reason))
 	} else if m.Event == schema.BeforeFinalResponse {
 		out["decision"] = "allow"
 	}
-	a, err := out.say(d, Moment{Name: "SessionStart"})
-	if err != nil {
-		return Answer{Stderr: reason + "\n", Exit: 2}
-	}
-	return a
+	return out.flat()
 }

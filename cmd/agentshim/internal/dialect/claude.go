@@ -14,40 +14,24 @@ type claude struct{ claudelike }
 // inCopilot is the form of a hook of Claude's settings that Copilot runs.
 const inCopilot = "copilot"
 
-// claudeLongest is the limit above which Claude Code moves a text into a file and shows the model
-// only its beginning.
-const claudeLongest = 10_000
-
-func newClaude() claude {
-	return claude{claudelike{runtime: "claude", moments: claudeMoments()}}
-}
-
-// Decode reads the payload of Claude Code, or of Copilot with Claude's settings.
-func (d claude) Decode(in Input) (*Call, error) {
-	if in.Env == nil || in.Env("COPILOT_CLI") != "1" {
-		return d.claudelike.Decode(in)
-	}
-	return d.fromCopilot(in)
-}
-
-// can returns a table of abilities.
-func can(native []Ability, emulated ...Ability) map[Ability]How {
-	all := make(map[Ability]How, len(native)+len(emulated))
-	for _, a := range native {
-		all[a] = Native
-	}
-	for _, a := range emulated {
-		all[a] = Emulated
-	}
-	return all
-}
+const (
+	// claudeLongest is the limit above which Claude Code moves a text into a file and shows the model
+	// only its beginning.
+	claudeLongest = 10_000
+	// codexLongest is 2,500 tokens as Codex counts them. Of longer texts it shows the model the
+	// beginning and the end.
+	codexLongest = 10_000
+	// copilotLongest is the length at which Copilot truncates a text after a tool.
+	copilotLongest = 10 << 10
+	// qwenTurns is one less than the limit at which Qwen Code ends the turn in any case.
+	qwenTurns = 7
+)
 
 // claudeMoments returns the events of Claude Code. Those whose hooks can answer come first.
 func claudeMoments() []Moment {
-	const usual = 600 * time.Second
 	tool := []Ability{Inject, Feedback}
 	final := can([]Ability{Retry, Stop, Inject})
-	all := []Moment{
+	return moments(600*time.Second, claudeLongest, []Moment{
 		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve, Rewrite, Inject, Stop})},
 		// An empty answer asks the person. Hooks can approve or deny only the input that the person sees.
 		{Name: permissionRequest, Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)},
@@ -61,39 +45,70 @@ func claudeMoments() []Moment {
 		{Name: "PreModelSwitch", Timeout: 30 * time.Second},
 		{Name: "PostModelSwitch", Timeout: 30 * time.Second},
 		{Name: "MessageDisplay", Timeout: 10 * time.Second},
-	}
-	for _, name := range []string{"PostToolBatch", "Notification", "UserPromptExpansion", "StopFailure", "SubagentStart", "PreCompact",
+	}, "PostToolBatch", "Notification", "UserPromptExpansion", "StopFailure", "SubagentStart", "PreCompact",
 		"PostCompact", "PermissionDenied", "Setup", "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult",
-		"ConfigChange", "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "CwdChanged", "FileChanged", "DirectoryAdded"} {
-		all = append(all, Moment{Name: name})
-	}
-	for i := range all {
-		all[i].Longest = claudeLongest
-		if all[i].Timeout == 0 {
-			all[i].Timeout = usual
-		}
-	}
-	return all
+		"ConfigChange", "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "CwdChanged", "FileChanged", "DirectoryAdded")
 }
 
-// fromCopilot reads the payload that Copilot sends to a hook of Claude's settings: Claude's members
-// without ids. At PermissionRequest, the members are Copilot's own.
-func (d claude) fromCopilot(in Input) (*Call, error) {
+// codexMoments returns the events of the Codex CLI as of 0.169.0. Codex reads answers strictly: it
+// ignores an answer with one unknown member or one unexpected value, and runs the tool.
+func codexMoments() []Moment {
+	return moments(600*time.Second, codexLongest, []Moment{
+		// A bare allow is invalid here. It is valid where Codex asks a person.
+		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite, Inject}, Approve)},
+		{Name: permissionRequest, Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve}, Rewrite)},
+		// The reason of a block or a stop replaces the output, and the run goes on.
+		{Name: "PostToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject, Feedback}, Replace, Stop)},
+		{Name: "UserPromptSubmit", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
+		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject, Stop})},
+		{Name: "SessionEnd", Event: schema.SessionEnd, Timeout: time.Second},
+		{Name: "Stop", Event: schema.BeforeFinalResponse, Endless: true, Can: can([]Ability{Retry, Inject, Stop})},
+		{Name: "SubagentStop", Event: schema.BeforeFinalResponse, Endless: true, Can: can([]Ability{Retry, Inject, Stop})},
+		{Name: "PreModelRequest", Event: schema.BeforeLLMCall},
+		{Name: "PostModelRequest", Event: schema.AfterLLMCall},
+		{Name: "Interrupt", Timeout: time.Second},
+	}, "SubagentStart", "PreCompact", "PostCompact")
+}
+
+// qwenMoments returns the events of Qwen Code as of 0.24.4. It has Claude Code's protocol and obeys less
+// of it. Before a tool it ignores rewrites and context. After a tool, a block has no effect, and
+// a stop replaces the output. At the end of a turn, a stop of the run makes the agent continue.
+func qwenMoments() []Moment {
+	return moments(60*time.Second, 0, []Moment{
+		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve}, Inject)},
+		{Name: permissionRequest, Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)},
+		{Name: "PostToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject}, Feedback, Replace)},
+		{Name: "PostToolUseFailure", Event: schema.ToolError, Can: can([]Ability{Inject}, Feedback)},
+		{Name: "UserPromptSubmit", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
+		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
+		{Name: "SessionEnd", Event: schema.SessionEnd},
+		{Name: "Stop", Event: schema.BeforeFinalResponse, Endless: true, Turns: qwenTurns, Can: can([]Ability{Retry, Inject})},
+		{Name: "SubagentStop", Event: schema.BeforeFinalResponse, Endless: true, Turns: qwenTurns, Can: can([]Ability{Retry, Inject})},
+	}, "PostToolBatch", "Notification", "UserPromptExpansion", "MessageDisplay", "SubagentStart", "PreCompact", "PostCompact",
+		"SessionDelete", "PermissionDenied", "StopFailure", "TodoCreated", "TodoCompleted", "InstructionsLoaded")
+}
+
+// Decode reads the payload of Claude Code, or the one that Copilot sends to a hook of Claude's settings:
+// Claude's members without ids. At PermissionRequest, the members are Copilot's own.
+func (d claude) Decode(in Input) (*Call, error) {
+	if in.env("COPILOT_CLI") != "1" {
+		return d.claudelike.Decode(in)
+	}
 	c, p, err := d.read(in)
-	if p == nil || !p.fromCopilot() {
-		if err == nil && c.Moment.Event != "" {
-			err = d.fill(c, p)
+	if c.Payload != nil && p.fromCopilot() { // else Claude Code itself, run by Copilot's shell
+		c.Form, c.Event.Runtime = inCopilot, "copilot"
+		if word(p.HookName) == "permissionRequest" {
+			p.Event, p.Session, p.Tool, p.Input = permissionRequest, word(p.Camel), word(p.CamelTool), p.CamelInput
+			p.HookName, p.Camel = nil, nil
 		}
-		return c, err // Claude Code itself, run by Copilot's shell
+		err = c.settle(d, in, p.Event)
+		if err == nil && p.Event == "" {
+			err = unnamed(d.runtime, "hook_event_name")
+		}
+		err = d.foreign(p, err)
+		c.Moment = copilotCan(c.Moment)
 	}
-	c.Form, c.Event.Runtime = inCopilot, "copilot"
-	c.Moment = copilotCan(c.Moment)
-	p.straighten()
-	named, known := d.named(p.Event)
-	if in.Moment.Name == "" && known {
-		c.Moment, c.Event.HookType = copilotCan(named), named.Event
-	}
-	if err = d.disagrees(in.Moment, p, known); err == nil && c.Moment.Event != "" {
+	if err == nil && c.Moment.Event != "" {
 		err = d.fill(c, p)
 	}
 	return c, err
@@ -103,14 +118,6 @@ func (d claude) fromCopilot(in Input) (*Call, error) {
 // such members.
 func (p *payload) fromCopilot() bool {
 	return len(p.Camel) > 0 || len(p.HookName) > 0 || len(p.Timestamp) > 0 && len(p.PromptID) == 0
-}
-
-// straighten copies Copilot's members to Claude's.
-func (p *payload) straighten() {
-	if word(p.HookName) == "permissionRequest" {
-		p.Event, p.Session, p.Tool, p.Input = permissionRequest, word(p.Camel), word(p.CamelTool), p.CamelInput
-		p.HookName, p.Camel = nil, nil
-	}
 }
 
 // copilotCan returns the moment with the abilities that Copilot supports for a hook of Claude's
@@ -131,6 +138,3 @@ func copilotCan(m Moment) Moment {
 	}
 	return m
 }
-
-// copilotLongest is the length at which Copilot truncates a text after a tool.
-const copilotLongest = 10 << 10

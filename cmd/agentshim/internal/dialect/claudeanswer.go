@@ -2,7 +2,7 @@ package dialect
 
 import (
 	"bytes"
-	"strings"
+	"cmp"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -49,20 +49,12 @@ type claudePermission struct {
 	Input     jsontext.Value `json:"updatedInput,omitzero"`
 }
 
-// Reasons for a decision without one. Some runtimes take a denial with an empty reason for an allow.
-const (
-	noReason    = "a hook denies this, without a reason"
-	askReason   = "a hook wants a person to approve this"
-	retryReason = "a hook wants you to continue"
-	stopReason  = "a hook ends this run"
-)
-
 // Encode returns an answer that the runtime obeys. If it cannot encode the answer, it refuses the call
 // at a moment that can refuse.
 func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	if c.Faulty && refusable(c.Moment) && refuses(v) {
 		// The runtime's event is uncertain; this answer is a deny at all events.
-		return d.Refuse(c.Moment, first(v.Reason, noReason)), nil
+		return d.Refuse(c.Moment, v.Reason), nil
 	}
 	w := &claudeWriter{claudelike: d, call: c, v: v}
 	w.specific.Event = c.Moment.Name
@@ -79,10 +71,10 @@ func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 		w.after()
 	case schema.UserPromptSubmit:
 		if refuses(v) {
-			w.block(noReason)
+			w.block(spoken(v.Reason))
 		}
 	case schema.BeforeFinalResponse:
-		w.final()
+		w.block(GoesOn(c, v)) // it keeps the agent going
 	}
 	w.context()
 	w.end()
@@ -93,24 +85,11 @@ func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return a, err
 }
 
-// refusable reports whether an answer can refuse a call or a prompt at a moment. An unknown moment
-// counts as refusable.
-func refusable(m Moment) bool { return m.Name == "" || m.Can[Deny] != Impossible }
-
-// refuses reports whether the decision of a verdict is a denial. An unknown decision counts as one.
-func refuses(v *schema.Verdict) bool {
-	switch v.Decision {
-	case schema.None, schema.Continue, schema.Allow, schema.Ask, schema.Retry:
-		return false
-	}
-	return true
-}
-
 // Refuse returns exit code 2 with the reason on stderr, at moments where that is a denial. Elsewhere it
 // returns exit code 1, a failure. At the end of a turn, code 2 would keep the agent going, and after
 // a tool it would replace the output.
 func (d claudelike) Refuse(m Moment, reason string) Answer {
-	a := Answer{Stderr: first(strings.TrimSpace(reason), noReason) + "\n", Exit: 1}
+	a := Answer{Stderr: spoken(reason) + "\n", Exit: 1}
 	if refusable(m) {
 		a.Exit = 2
 	}
@@ -134,14 +113,14 @@ func (w *claudeWriter) before() {
 	s, v := &w.specific, w.v
 	switch {
 	case refuses(v) || v.Decision == schema.Ask && !w.can(Ask):
-		s.Permission, s.Reason = "deny", first(strings.TrimSpace(v.Reason+"\n"+Text(v.Value)), noReason)
+		s.Permission, s.Reason = "deny", spoken(v.Reason+"\n"+Text(v.Value))
 		return
 	case v.Terminate != nil:
 		// Without the deny the tool would run before the run ends.
-		s.Permission, s.Reason = "deny", first(v.Terminate.Reason, stopReason)
+		s.Permission, s.Reason = "deny", cmp.Or(v.Terminate.Reason, stopReason)
 		return
 	case v.Decision == schema.Ask:
-		s.Permission, s.Reason = "ask", first(v.Reason, askReason)
+		s.Permission, s.Reason = "ask", cmp.Or(v.Reason, askReason)
 	case v.Decision == schema.Allow && v.AutoApprove && w.can(Approve):
 		s.Permission, s.Reason = "allow", v.Reason
 	}
@@ -158,18 +137,14 @@ func (w *claudeWriter) permission() {
 	rewrites := !w.strict && w.call.Form != inCopilot
 	switch {
 	case refuses(v) || v.Terminate != nil || v.Decision == schema.Ask && !w.can(Ask):
-		p.Behavior, p.Message = "deny", strings.TrimSpace(v.Reason+"\n"+Text(v.Value))
-		if p.Interrupt = w.ends() && w.can(Stop); p.Message == "" && v.Terminate != nil {
-			p.Message = v.Terminate.Reason
-		}
-		p.Message = first(p.Message, noReason)
+		p.Behavior, p.Message, p.Interrupt = "deny", why(v), ends(v) && w.can(Stop)
 	case v.Decision == schema.Allow && v.AutoApprove && (!rewritten || rewrites):
 		p.Behavior = "allow"
 		if rewritten {
 			p.Input = v.UpdatedInput
 		}
 	case rewritten:
-		p.Behavior, p.Message = "deny", "a hook rewrites this call, but this runtime cannot rewrite a call that waits for approval; make the call in a form that the policy accepts unchanged"
+		p.Behavior, p.Message = "deny", fixedInput
 	default:
 		return
 	}
@@ -184,14 +159,14 @@ func (w *claudeWriter) after() {
 	v := w.v
 	var reason string
 	if v.Decision == schema.Deny || v.Decision == schema.Fail && w.call.Moment.Can[Stop] == Impossible {
-		reason = first(strings.TrimSpace(v.Reason), noReason)
+		reason = spoken(v.Reason)
 	}
 	switch {
 	case v.UpdatedOutput != nil:
 		w.replace(reason)
 	case reason != "" && !w.can(Feedback):
 		w.tell(reason)
-	case reason != "":
+	default:
 		w.block(reason)
 	}
 }
@@ -199,36 +174,28 @@ func (w *claudeWriter) after() {
 // replace writes another output for the model in place of the tool's, after the reason for the
 // replacement.
 func (w *claudeWriter) replace(reason string) {
-	output := w.v.UpdatedOutput
-	text := together(reason, first(Text(output), "(no output)"))
+	text := together(reason, replacement(w.v))
 	switch {
 	case w.call.Form == inCopilot && reason == "":
 		w.answer.Modified = &claudeModified{Type: "success", Text: text}
 	case w.strict || w.call.Form == inCopilot:
-		w.answer.Decision, w.answer.Reason = "block", text // the model sees the reason in place of the output
+		w.block(text) // the model sees the reason in place of the output
 	case !w.can(Replace):
 		// After a tool, a stop does not end the run, and its reason is all that the model sees.
 		w.answer.Continue, w.answer.StopReason = new(bool), together(text, texts(w.v.Injections))
 	default:
 		var known bool
-		if w.specific.Output, known = shaped(&w.call.Event, output); !known {
-			w.specific.Context = insteadOf(output)
+		if w.specific.Output, known = shaped(&w.call.Event, w.v.UpdatedOutput); !known {
+			w.specific.Context = insteadOf(w.v.UpdatedOutput)
 		}
-		if reason != "" {
-			w.block(reason)
-		}
+		w.block(reason)
 	}
 }
 
-// block writes the older form of a denial. At the end of a turn, it keeps the agent going.
-func (w *claudeWriter) block(otherwise string) {
-	w.answer.Decision, w.answer.Reason = "block", first(strings.TrimSpace(w.v.Reason), otherwise)
-}
-
-// final writes the answer at the end of a turn. If the run ends, it writes nothing.
-func (w *claudeWriter) final() {
-	if next := GoesOn(w.call, w.v); next != "" {
-		w.answer.Decision, w.answer.Reason = "block", next
+// block writes the older form of a denial, if there is a reason.
+func (w *claudeWriter) block(reason string) {
+	if reason != "" {
+		w.answer.Decision, w.answer.Reason = "block", reason
 	}
 }
 
@@ -251,61 +218,29 @@ func (w *claudeWriter) context() {
 }
 
 // tell adds a text to the context of the model.
-func (w *claudeWriter) tell(text string) {
-	if text != "" {
-		w.specific.Context = strings.TrimPrefix(w.specific.Context+"\n\n"+text, "\n\n")
-	}
-}
-
-// ends reports whether the verdict ends the run.
-func (w *claudeWriter) ends() bool {
-	return w.v.Terminate != nil || w.v.Decision == schema.Stop || w.v.Decision == schema.Fail
-}
+func (w *claudeWriter) tell(text string) { w.specific.Context = together(w.specific.Context, text) }
 
 // end ends the run.
 func (w *claudeWriter) end() {
-	if !w.ends() || w.call.Moment.Can[Stop] == Impossible || w.call.Moment.Name == permissionRequest {
+	if !ends(w.v) || w.call.Moment.Can[Stop] == Impossible || w.call.Moment.Name == permissionRequest {
 		return
 	}
 	reason := w.v.Reason
 	if w.v.Terminate != nil {
-		reason = first(w.v.Terminate.Reason, reason)
+		reason = cmp.Or(w.v.Terminate.Reason, reason)
 	}
-	w.answer.Continue, w.answer.StopReason = new(bool), first(reason, stopReason)
+	w.answer.Continue, w.answer.StopReason = new(bool), cmp.Or(reason, stopReason)
 }
 
 // bytes returns the answer for stdout. An answer without content is empty, which every runtime takes
 // for no opinion.
 func (w *claudeWriter) bytes() (Answer, error) {
-	if w.specific.says() {
-		w.answer.Specific = &w.specific
+	if s := w.specific; s.Permission != "" || s.Input != nil || s.Decision != nil || s.Output != nil || s.Context != "" {
+		w.answer.Specific = &s
 	}
 	data, err := schema.Marshal(&w.answer)
 	if err != nil || bytes.Equal(data, []byte("{}")) {
 		return Answer{}, err
 	}
 	return Answer{Stdout: append(data, '\n')}, nil
-}
-
-// says reports whether the part has more content than the event's name.
-func (s *claudeSpecific) says() bool {
-	return s.Permission != "" || s.Input != nil || s.Decision != nil || s.Output != nil || s.Context != ""
-}
-
-// texts joins injections, in order, to one text.
-func texts(all []schema.Injection) string {
-	var told []string
-	for i := range all {
-		if all[i].Content != "" {
-			told = append(told, all[i].Content)
-		}
-	}
-	return strings.Join(told, "\n\n")
-}
-
-// sameJSON reports whether two values are equal as JSON, apart from their formatting.
-func sameJSON(a, b jsontext.Value) bool {
-	x, y := a.Clone(), b.Clone()
-	exact := []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}
-	return x.Canonicalize(exact...) == nil && y.Canonicalize(exact...) == nil && bytes.Equal(x, y)
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -72,78 +73,32 @@ func (d claudelike) Decode(in Input) (*Call, error) {
 	c, p, err := d.read(in)
 	if err == nil && c.Moment.Event != "" {
 		if d.runtime == "qwen" { // Qwen Code passes it to the process as well
-			p.Subagent = first(p.Subagent, in.env("QWEN_CODE_AGENT_ID"))
+			p.Subagent = cmp.Or(p.Subagent, in.env("QWEN_CODE_AGENT_ID"))
 		}
 		err = d.fill(c, p)
 	}
 	return c, err
 }
 
-// read determines the event of a payload. The call is never nil.
+// read reads a payload as far as possible, and determines its event.
 func (d claudelike) read(in Input) (*Call, *payload, error) {
-	c := &Call{Moment: in.Moment, Event: schema.Event{HookType: in.Moment.Event}}
-	data := trimmed(in.Payload)
-	var name string
-	glance(data, map[string]*string{"hook_event_name": &name, "session_id": &c.Event.SessionID, "tool_name": &c.Event.ToolName, "cwd": &c.Event.Cwd,
-		"tool_use_id": &c.Event.ToolUseID, "agent_id": &c.Subagent})
-	named, known := d.named(name)
-	if known && (in.Moment.Name == "" || graver(named, in.Moment)) {
-		c.Moment, c.Event.HookType = named, named.Event
+	c, p := begun(in), new(payload)
+	e := &c.Event
+	err := c.open(d, in, d.runtime, "hook_event_name", p, map[string]*string{"session_id": &e.SessionID, "tool_name": &e.ToolName, "cwd": &e.Cwd,
+		"tool_use_id": &e.ToolUseID, "agent_id": &c.Subagent})
+	if c.Payload != nil {
+		err = d.foreign(p, err)
 	}
-	if t := c.Event.HookType; t != "" && !t.HasTool() {
-		c.Event.ToolName, c.Event.ToolUseID = "", ""
-	}
-	if k := jsontext.Value(data).Kind(); k != '{' {
-		return c, nil, fmt.Errorf("the payload on stdin is %s, but %s sends one JSON object to a hook", kindOf(data), d.runtime)
-	}
-	p := new(payload)
-	if err := schema.Unmarshal(data, p); err != nil {
-		return c, nil, fmt.Errorf("reading the payload on stdin as one of %s: %w; name the runtime that runs this hook with --runtime", d.runtime, err)
-	}
-	c.Payload = data
-	return c, p, d.disagrees(in.Moment, p, known)
+	return c, p, err
 }
 
-// kindOf names the kind of a payload that is not a JSON object.
-func kindOf(data []byte) string {
-	if len(data) == 0 {
-		return "empty"
-	}
-	return schema.KindName(jsontext.Value(data).Kind())
-}
-
-func (d claudelike) named(name string) (Moment, bool) {
-	for _, m := range d.moments {
-		if m.Name == name {
-			return m, true
-		}
-	}
-	return Moment{}, false
-}
-
-// graver reports whether a can refuse something and b cannot. If the payload and the command line
-// disagree, the graver moment counts, so that a guarded call does not pass as an unguarded event.
-func graver(a, b Moment) bool {
-	return a.Can[Deny] != Impossible && b.Can[Deny] == Impossible
-}
-
-// disagrees returns an error if the payload is not one for a hook at the moment m of this runtime.
-func (d claudelike) disagrees(m Moment, p *payload, known bool) error {
+// foreign returns an error if another runtime sent the payload, and else err.
+func (d claudelike) foreign(p *payload, err error) error {
 	if other := p.other(d.runtime); other != "" {
 		return fmt.Errorf("the payload on stdin comes from %s, but --runtime is %s; change the hook's command line to --runtime %s",
 			other, d.runtime, other)
 	}
-	switch {
-	case p.Event == "" && m.Name == "":
-		return fmt.Errorf("the payload on stdin names no event; write --event, such as --event %s", d.moments[0].Name)
-	case p.Event == "":
-		return fmt.Errorf("the payload on stdin has no hook_event_name, which %s always sends; name the runtime that runs this hook with --runtime", d.runtime)
-	case m.Name != "" && p.Event != m.Name:
-		return fmt.Errorf("the payload on stdin has the event %.64q, but --event is %s; configure the hook at the event that --event names", p.Event, m.Name)
-	case !known:
-		return fmt.Errorf("the payload on stdin has the event %.64q, which %s does not have; name the runtime that runs this hook with --runtime", p.Event, d.runtime)
-	}
-	return nil
+	return err
 }
 
 // other returns the name of another runtime that sends such payloads; empty: the payload is ours, or
@@ -196,22 +151,16 @@ func (d claudelike) fill(c *Call, p *payload) error {
 // tool reads the members of the events about one tool call.
 func (d claudelike) tool(c *Call, p *payload) error {
 	e := &c.Event
-	e.ToolName, e.ToolUseID, e.ToolInput = p.Tool, p.UseID, present(p.Input)
-	if e.ToolName == "" {
-		return fmt.Errorf("the payload on stdin has no tool_name, which %s sends at %s", d.runtime, c.Moment.Name)
+	if p.Tool == "" {
+		return unnamed(d.runtime, "tool_name")
 	}
-	if e.ToolInput == nil && e.HookType == schema.PreToolUse || e.ToolInput != nil && e.ToolInput.Kind() != '{' {
-		return fmt.Errorf("tool_input in the payload on stdin is %s; it must be a JSON object", kindOf(e.ToolInput))
+	e.ToolUseID = p.UseID
+	if err := c.tool(cmp.Or(e.Runtime, d.runtime), p.Tool, p.Input); err != nil {
+		return err
 	}
-	e.ToolKind, e.ToolArgs = normalise(first(e.Runtime, d.runtime), e.ToolName, e.ToolInput)
 	serverOf(e, p)
-	if e.HookType == schema.PreToolUse {
-		c.keyed(before)
-		return nil
-	}
-	c.keyed(after)
-	if e.ToolOutput = present(p.Output); e.ToolOutput == nil {
-		e.ToolOutput = present(p.Result)
+	if c.keyed(); e.HookType != schema.PreToolUse {
+		e.ToolOutput = present(p.Output, p.Result)
 	}
 	if e.HookType == schema.ToolError {
 		e.Error = Text(present(p.Error))
@@ -235,59 +184,25 @@ func serverOf(e *schema.Event, p *payload) {
 
 // label adds the members that policies may need and the event has no field for.
 func (d claudelike) label(c *Call, p *payload) {
-	labels := map[string]string{}
-	put := func(name, value string) {
-		if value != "" {
-			labels[name] = clip(value)
-		}
-	}
-	put("permission_mode", word(p.Mode))
-	put("model", word(p.Model))
-	put("source", word(p.Source))
-	put("reason", word(p.Reason))
-	put("status", word(p.Status))
+	c.label("permission_mode", p.Mode, "model", p.Model, "source", p.Source, "reason", p.Reason, "status", p.Status)
 	if p.Active.Kind() == 't' {
-		put(putOff, "true")
+		c.label(putOff, p.Active)
 	}
 	if p.Subagent != "" {
-		put("subagent", p.Subagent)
-		put("subagent_type", word(p.Kind))
+		c.label("subagent", quoted(p.Subagent), "subagent_type", p.Kind)
 	}
 	if first, ok := At(d, c.Moment.Event); ok && first.Name != c.Moment.Name {
-		put("moment", c.Moment.Name) // the event is named for another moment
+		c.label("moment", quoted(c.Moment.Name)) // the event is named for another moment
 	}
 	var usage map[string]jsontext.Value
 	if p.Usage.Kind() == '{' && schema.Unmarshal(p.Usage, &usage) == nil && len(usage) <= mostCounts {
 		for name, count := range usage {
 			if n, err := strconv.ParseInt(string(count), 10, 64); err == nil {
-				put(clip(name), strconv.FormatInt(n, 10))
+				c.label(clip(name), quoted(strconv.FormatInt(n, 10)))
 			}
 		}
-	}
-	if len(labels) > 0 {
-		c.Event.Labels = labels
 	}
 }
 
 // mostCounts limits the token counts in the labels; a runtime has about six.
 const mostCounts = 16
-
-// clip limits the length of a label.
-func clip(s string) string { return s[:min(len(s), 256)] }
-
-// word returns a JSON string; empty: the value has another kind.
-func word(v jsontext.Value) string {
-	var s string
-	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
-		return ""
-	}
-	return s
-}
-
-// present returns v; nil: v is null.
-func present(v jsontext.Value) jsontext.Value {
-	if len(v) == 0 || v.Kind() == 'n' {
-		return nil
-	}
-	return v
-}

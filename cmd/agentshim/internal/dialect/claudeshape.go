@@ -33,7 +33,10 @@ func shaped(e *schema.Event, output jsontext.Value) (replaced jsontext.Value, kn
 	case shell:
 		return with(original, values{"stdout": text}), true
 	case original.Kind() != '{':
-		return likewise(original, output), true
+		if original.Kind() == '"' {
+			return quoted(Text(output)), true
+		}
+		return output, true
 	}
 	switch e.ToolName {
 	case "Read":
@@ -67,19 +70,13 @@ func readText(e *schema.Event, text string) jsontext.Value {
 		"filePath": path, "content": quoted(text), "numLines": lines, "startLine": jsontext.Value("1"), "totalLines": lines})})
 }
 
-// likewise returns output as a text if the original is one.
-func likewise(original, output jsontext.Value) jsontext.Value {
-	if original.Kind() == '"' {
-		return quoted(Text(output))
-	}
-	return output
-}
-
 // over merges the members of an output into the tool's own. ok is false unless output has some
 // of the tool's members with values of the same kind.
 func over(original, output jsontext.Value) (jsontext.Value, bool) {
 	all, put := members(original), members(output)
 	some := false
+	truth := func(v jsontext.Value) bool { return v.Kind() == 't' || v.Kind() == 'f' }
+	alike := func(a, b jsontext.Value) bool { return a.Kind() == b.Kind() || a.Kind() == 'n' || truth(a) && truth(b) }
 	for name, v := range put {
 		was, there := all[name]
 		if inner, ok := over(was, v); ok {
@@ -93,12 +90,6 @@ func over(original, output jsontext.Value) (jsontext.Value, bool) {
 		}
 	}
 	return object(all), some
-}
-
-// alike reports whether two values are of the same kind. A null matches any kind.
-func alike(a, b jsontext.Value) bool {
-	truth := func(v jsontext.Value) bool { return v.Kind() == 't' || v.Kind() == 'f' }
-	return a.Kind() == b.Kind() || a.Kind() == 'n' || truth(a) && truth(b)
 }
 
 // with returns an object with some members replaced.
@@ -170,43 +161,4 @@ func blocks(output jsontext.Value) jsontext.Value {
 		return output
 	}
 	return list(object(values{"type": quoted("text"), "text": quoted(Text(output))}))
-}
-
-// values are the members of an object.
-type values = map[string]jsontext.Value
-
-// members returns the members of an object; nil: the value is not an object.
-func members(v jsontext.Value) values {
-	var all values
-	if v.Kind() != '{' || schema.Unmarshal(v, &all) != nil {
-		return nil
-	}
-	return all
-}
-
-// object returns an object of members that are JSON already.
-func object(members values) jsontext.Value {
-	data, err := schema.Marshal(members)
-	if err != nil {
-		return nil
-	}
-	return data
-}
-
-// list returns an array of items that are JSON already.
-func list(items ...jsontext.Value) jsontext.Value {
-	data, err := schema.Marshal(append([]jsontext.Value{}, items...))
-	if err != nil {
-		return nil
-	}
-	return data
-}
-
-// quoted returns a text as JSON.
-func quoted(s string) jsontext.Value {
-	data, err := schema.Marshal(s)
-	if err != nil {
-		return jsontext.Value(`""`)
-	}
-	return data
 }

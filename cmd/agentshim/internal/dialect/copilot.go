@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -28,10 +29,11 @@ func (copilot) Moments() []Moment {
 	permission := can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)
 	final := can([]Ability{Retry, Inject})
 	tool := can([]Ability{Deny, Ask, Approve, Rewrite, Inject})
-	all := []Moment{
+	after := can([]Ability{Inject, Replace, Feedback})
+	return moments(30*time.Second, 0, []Moment{
 		{Name: "preToolUse", Event: schema.PreToolUse, Can: tool},
 		{Name: "permissionRequest", Event: schema.PreToolUse, Can: permission},
-		{Name: "postToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject, Replace, Feedback}), Longest: copilotLongest},
+		{Name: "postToolUse", Event: schema.PostToolUse, Can: after, Longest: copilotLongest},
 		{Name: "postToolUseFailure", Event: schema.ToolError},
 		{Name: "userPromptSubmitted", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
 		{Name: "agentStop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
@@ -41,16 +43,15 @@ func (copilot) Moments() []Moment {
 
 		{Name: "PreToolUse", Event: schema.PreToolUse, Can: tool},
 		{Name: "PermissionRequest", Event: schema.PreToolUse, Can: permission},
-		{Name: "PostToolUse", Event: schema.PostToolUse, Can: can([]Ability{Inject, Replace, Feedback}), Longest: copilotLongest},
+		{Name: "PostToolUse", Event: schema.PostToolUse, Can: after, Longest: copilotLongest},
 		{Name: "PostToolUseFailure", Event: schema.ToolError},
 		{Name: "UserPromptSubmit", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
 		{Name: "Stop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
 		{Name: "SubagentStop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
 		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
 		{Name: "SessionEnd", Event: schema.SessionEnd},
-	}
-	return withTimeout(30*time.Second, append(all, unasked("userPromptTransformed", "preMcpToolCall", "subagentStart", "preCompact",
-		"errorOccurred", "notification", "SubagentStart", "PreCompact", "Notification")...))
+	}, "userPromptTransformed", "preMcpToolCall", "subagentStart", "preCompact", "errorOccurred", "notification",
+		"SubagentStart", "PreCompact", "Notification")
 }
 
 // copilotPayload is what Copilot sends in either form.
@@ -96,13 +97,13 @@ func formOf(m Moment) string {
 
 // Decode reads Copilot's payload.
 func (d copilot) Decode(in Input) (*Call, error) {
-	c, data := begun(in), trimmed(in.Payload)
+	c := begun(in)
 	e := &c.Event
 	var event, hook string
-	glance(data, map[string]*string{"hook_event_name": &event, "hookName": &hook, "sessionId": &e.SessionID, "session_id": &e.SessionID,
+	glance(in.Payload, map[string]*string{"hook_event_name": &event, "hookName": &hook, "sessionId": &e.SessionID, "session_id": &e.SessionID,
 		"cwd": &e.Cwd, "toolName": &e.ToolName, "tool_name": &e.ToolName, "agentId": &c.Subagent, "agent_id": &c.Subagent,
 		"parentAgentId": &c.Parent, "parent_agent_id": &c.Parent})
-	named := first(event, hook)
+	named := cmp.Or(event, hook)
 	if hook == "permissionRequest" && in.Moment.Name == "PermissionRequest" {
 		named = in.Moment.Name // permissionRequest has camelCase members in both forms
 	}
@@ -111,21 +112,17 @@ func (d copilot) Decode(in Input) (*Call, error) {
 	if c.inParent() {
 		return c, nil
 	}
-	if !e.HookType.HasTool() {
-		e.ToolName = ""
-	}
 	var p copilotPayload
-	if err := readObject(c, "Copilot", data, &p); err != nil {
+	err := c.read("Copilot", in.Payload, &p)
+	switch {
+	case err != nil:
 		return c, err
-	}
-	if disagrees == nil && c.Form == pascal && named == "" {
-		disagrees = unnamed("Copilot", "hook_event_name")
-	}
-	if disagrees == nil && first(p.Session, p.PascalSession) == "" {
-		disagrees = unnamed("Copilot", "sessionId")
-	}
-	if disagrees != nil {
+	case disagrees != nil:
 		return c, disagrees
+	case c.Form == pascal && named == "":
+		return c, unnamed("Copilot", "hook_event_name")
+	case cmp.Or(p.Session, p.PascalSession) == "":
+		return c, unnamed("Copilot", "sessionId")
 	}
 	return c, d.fill(c, in, &p)
 }
@@ -133,14 +130,14 @@ func (d copilot) Decode(in Input) (*Call, error) {
 // fill translates the payload into the fabric's event.
 func (d copilot) fill(c *Call, in Input, p *copilotPayload) error {
 	e := &c.Event
-	c.Subagent, c.Parent = first(p.AgentID, p.PascalID), first(p.Parent, p.PascalParent)
-	e.SessionID, e.HistoryRef = first(c.Parent, p.Session, p.PascalSession), first(word(p.History), word(p.PascalHistory))
-	e.Cwd = first(p.Cwd, in.env("COPILOT_PROJECT_DIR"))
+	c.Subagent, c.Parent = cmp.Or(p.AgentID, p.PascalID), cmp.Or(p.Parent, p.PascalParent)
+	e.SessionID, e.HistoryRef = cmp.Or(c.Parent, p.Session, p.PascalSession), cmp.Or(word(p.History), word(p.PascalHistory))
+	e.Cwd = cmp.Or(p.Cwd, in.env("COPILOT_PROJECT_DIR"))
 	c.label("source", p.Source, "reason", p.Reason, putOff, p.Active)
 	if c.Subagent != "" {
-		c.label("subagent", quoted(c.Subagent), "subagent_type", first2(p.AgentType, p.PascalType))
+		c.label("subagent", quoted(c.Subagent), "subagent_type", present(p.AgentType, p.PascalType))
 	} else if strings.EqualFold(c.Moment.Name, "subagentStop") {
-		c.Subagent = first(word(p.Agent), word(p.PascalAgent), "subagent")
+		c.Subagent = cmp.Or(word(p.Agent), word(p.PascalAgent), "subagent")
 	}
 	switch e.HookType {
 	case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
@@ -155,27 +152,19 @@ func (d copilot) fill(c *Call, in Input, p *copilotPayload) error {
 // in a string.
 func (copilot) tool(c *Call, p *copilotPayload) error {
 	e := &c.Event
-	input := present(p.Args)
-	for _, other := range []jsontext.Value{p.Input, p.PascalInput} {
-		if input == nil {
-			input = present(other)
-		}
-	}
-	input = parsed(input)
+	input := parsed(present(p.Args, p.Input, p.PascalInput))
 	if s := word(input); s != "" {
 		// Some tools, such as apply_patch, take one text instead of an object.
-		input = object(map[string]jsontext.Value{"input": quoted(s)})
+		input = object(values{"input": quoted(s)})
 		c.Form += asText
 	}
-	if e.ToolOutput = present(p.Result); e.ToolOutput == nil {
-		e.ToolOutput = present(p.PascalResult)
-	}
+	e.ToolOutput = present(p.Result, p.PascalResult)
 	if e.HookType == schema.ToolError {
 		e.Error = errorText(present(p.Error))
 	}
-	err := c.tool("copilot", first(p.Tool, p.PascalTool), input)
+	err := c.tool("copilot", cmp.Or(p.Tool, p.PascalTool), input)
 	c.Pair = copilotHash(c)
-	c.Key = c.phase() + "/" + c.Pair
+	c.Key = c.phase() + c.Pair
 	return err
 }
 
@@ -189,8 +178,7 @@ func copilotHash(c *Call) string {
 	same := schema.Event{SessionID: e.SessionID + c.Subagent, ToolName: e.ToolName, ToolInput: e.ToolInput}
 	switch e.ToolKind {
 	case schema.KindShell:
-		var args map[string]jsontext.Value
-		if schema.Unmarshal(e.ToolInput, &args) == nil {
+		if args := members(e.ToolInput); args != nil {
 			delete(args, "description")
 			same.ToolName, same.ToolInput = strings.ToLower(e.ToolName), object(args)
 		}
@@ -203,7 +191,7 @@ func copilotHash(c *Call) string {
 // Encode returns an answer that Copilot obeys. An empty answer is no opinion.
 func (d copilot) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	if c.Faulty && refusable(c.Moment) && refuses(v) {
-		return d.everyNo(why(v), texts(v.Injections)), nil
+		return everyNo(why(v), texts(v.Injections)), nil
 	}
 	w := copilotWriter{call: c, v: v, out: parts{}, specific: parts{}}
 	switch c.Moment.Event {
@@ -240,7 +228,7 @@ func (d copilot) Refuse(m Moment, reason string) Answer {
 	reason = spoken(reason)
 	switch {
 	case m.Name == "":
-		a := d.everyNo(reason, "")
+		a := everyNo(reason, "")
 		a.Stderr, a.Exit = reason+"\n", 2
 		return a
 	case !refusable(m):
@@ -255,7 +243,7 @@ func (d copilot) Refuse(m Moment, reason string) Answer {
 
 // everyNo returns a denial in all forms and for all moments at once, for a hook whose moment is
 // uncertain. Each moment ignores the members of the others.
-func (d copilot) everyNo(reason, told string) Answer {
+func everyNo(reason, told string) Answer {
 	flat := parts{"permissionDecision": "deny", "permissionDecisionReason": reason, "behavior": "deny", "message": reason,
 		"decision": "block", "reason": reason}
 	nested := parts{"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
@@ -263,9 +251,5 @@ func (d copilot) everyNo(reason, told string) Answer {
 		flat["additionalContext"], nested["additionalContext"] = told, told
 	}
 	flat["hookSpecificOutput"] = nested
-	a, err := flat.say(d, Moment{Name: "sessionEnd"})
-	if err != nil {
-		return Answer{Stderr: reason + "\n", Exit: 2}
-	}
-	return a
+	return flat.flat()
 }

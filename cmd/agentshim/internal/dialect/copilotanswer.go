@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -51,7 +52,7 @@ func (w *copilotWriter) before() {
 	case refuses(v) || v.Terminate != nil:
 		w.decide("deny", why(v))
 	case v.Decision == schema.Ask:
-		w.decide("ask", first(v.Reason, askReason))
+		w.decide("ask", cmp.Or(v.Reason, askReason))
 	case v.Decision == schema.Allow && v.AutoApprove:
 		w.decide("allow", v.Reason)
 	}
@@ -72,8 +73,8 @@ func (w *copilotWriter) rewrite(args jsontext.Value) {
 
 // arguments returns the arguments of the rewritten call, as one text if the original was one.
 func (w *copilotWriter) arguments() jsontext.Value {
-	var o map[string]jsontext.Value
-	if !strings.HasSuffix(w.call.Form, asText) || schema.Unmarshal(w.v.UpdatedInput, &o) != nil || len(o) != 1 || o["input"].Kind() != '"' {
+	o := members(w.v.UpdatedInput)
+	if !strings.HasSuffix(w.call.Form, asText) || len(o) != 1 || o["input"].Kind() != '"' {
 		return w.v.UpdatedInput
 	}
 	return o["input"]
@@ -90,8 +91,7 @@ func (w *copilotWriter) permission() {
 			w.out["interrupt"] = true
 		}
 	case changed:
-		w.out["behavior"] = "deny"
-		w.out["message"] = "a hook rewrites this call, but this runtime cannot rewrite a call that waits for approval; make the call in a form that the policy accepts unchanged"
+		w.out["behavior"], w.out["message"] = "deny", fixedInput
 	case v.Decision == schema.Allow && v.AutoApprove:
 		w.out["behavior"] = "allow"
 	}
@@ -99,18 +99,14 @@ func (w *copilotWriter) permission() {
 
 // after writes the answer about a call that has run.
 func (w *copilotWriter) after() {
-	v := w.v
-	replacement := ""
-	if v.UpdatedOutput != nil {
-		replacement = first(Text(v.UpdatedOutput), "(no output)")
-	}
+	v, output := w.v, replacement(w.v)
 	switch {
 	case refuses(v):
 		// The model sees only the reason of a block.
-		w.out["decision"], w.out["reason"] = "block", together(why(v), replacement, texts(v.Injections))
+		w.out["decision"], w.out["reason"] = "block", together(why(v), output, texts(v.Injections))
 		return
-	case replacement != "":
-		w.out["modifiedResult"] = parts{"resultType": "success", "textResultForLlm": replacement}
+	case output != "":
+		w.out["modifiedResult"] = parts{"resultType": "success", "textResultForLlm": output}
 	}
 	w.context(texts(v.Injections))
 }
@@ -118,14 +114,11 @@ func (w *copilotWriter) after() {
 // covers reports whether an object has all members of another one, with equal values. The
 // permission request shows only a part of the call.
 func covers(whole, part jsontext.Value) bool {
-	var all, some map[string]jsontext.Value
-	if schema.Unmarshal(whole, &all) != nil || schema.Unmarshal(part, &some) != nil || len(some) == 0 {
-		return false
-	}
+	all, some := members(whole), members(part)
 	for name, v := range some {
 		if !sameJSON(v, all[name]) {
 			return false
 		}
 	}
-	return true
+	return len(some) > 0
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ type cursor struct{}
 func (cursor) Moments() []Moment {
 	// The input is the one that preToolUse rewrote, and cannot be rewritten again.
 	gate := can([]Ability{Deny}, Rewrite)
-	return withTimeout(60*time.Second, append([]Moment{
+	return moments(60*time.Second, 0, []Moment{
 		{Name: "preToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite}, Inject)},
 		{Name: "beforeShellExecution", Event: schema.PreToolUse, Can: gate},
 		{Name: "beforeMCPExecution", Event: schema.PreToolUse, Can: gate},
@@ -38,7 +39,7 @@ func (cursor) Moments() []Moment {
 		{Name: "subagentStop", Event: schema.BeforeFinalResponse, Turns: cursorTurns, Can: can([]Ability{Retry, Inject})},
 		{Name: "sessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
 		{Name: "sessionEnd", Event: schema.SessionEnd},
-	}, unasked("subagentStart", "preCompact", "afterAgentResponse", "afterAgentThought", "beforeTabFileRead", "afterTabFileEdit", "workspaceOpen")...))
+	}, "subagentStart", "preCompact", "afterAgentResponse", "afterAgentThought", "beforeTabFileRead", "afterTabFileEdit", "workspaceOpen")
 }
 
 // cursorTurns is Cursor's default loop_limit.
@@ -74,30 +75,19 @@ type cursorPayload struct {
 
 // Decode reads Cursor's payload.
 func (d cursor) Decode(in Input) (*Call, error) {
-	c, data := begun(in), trimmed(in.Payload)
+	c := begun(in)
 	e := &c.Event
-	var name string
-	glance(data, map[string]*string{"hook_event_name": &name, "session_id": &e.SessionID, "conversation_id": &e.SessionID, "cwd": &e.Cwd,
-		"tool_name": &e.ToolName, "tool_use_id": &e.ToolUseID})
-	disagrees := c.settle(d, in, name)
-	if !e.HookType.HasTool() {
-		e.ToolName, e.ToolUseID = "", ""
-	}
+	var p cursorPayload
+	err := c.open(d, in, "Cursor", "hook_event_name", &p, map[string]*string{"session_id": &e.SessionID, "conversation_id": &e.SessionID,
+		"cwd": &e.Cwd, "tool_name": &e.ToolName, "tool_use_id": &e.ToolUseID})
 	if generic, ok := strings.CutPrefix(c.Moment.Name, "before"); ok && e.HookType == schema.PreToolUse {
 		e.ToolName = granularTool(generic, e.ToolName)
 	}
 	if e.ToolName == "Write" && c.Moment.Name == "preToolUse" {
 		c.unable(Rewrite) // Cursor accepts the rewrite, and does not run it
 	}
-	var p cursorPayload
-	if err := readObject(c, "Cursor", data, &p); err != nil {
+	if err != nil {
 		return c, err
-	}
-	if disagrees == nil && name == "" {
-		disagrees = unnamed("Cursor", "hook_event_name")
-	}
-	if disagrees != nil {
-		return c, disagrees
 	}
 	return c, d.fill(c, in, &p)
 }
@@ -120,18 +110,18 @@ func granularTool(of, name string) string {
 // fill translates the payload into the fabric's event.
 func (d cursor) fill(c *Call, in Input, p *cursorPayload) error {
 	e := &c.Event
-	e.SessionID, e.HistoryRef = first(p.Session, p.Conversation), word(p.History)
+	e.SessionID, e.HistoryRef = cmp.Or(p.Session, p.Conversation), word(p.History)
 	var roots []string
 	if schema.Unmarshal(p.Roots, &roots) != nil || len(roots) == 0 {
 		roots = []string{in.env("CURSOR_PROJECT_DIR")}
 	}
-	e.Cwd = first(p.Cwd, roots[0])
+	e.Cwd = cmp.Or(p.Cwd, roots[0])
 	c.label("model", p.Model, "version", p.Version, "status", p.Status)
 	if n, err := strconv.ParseInt(string(p.Loops), 10, 64); err == nil && n > 0 {
 		c.label(putOff, jsontext.Value("true"))
 	}
 	if c.Moment.Name == "subagentStop" {
-		c.Subagent = first(word(p.Subagent), word(p.SubagentType), "subagent")
+		c.Subagent = cmp.Or(word(p.Subagent), word(p.SubagentType), "subagent")
 	}
 	switch e.HookType {
 	case schema.PreToolUse, schema.PostToolUse, schema.ToolError:
@@ -151,14 +141,14 @@ func (d cursor) tool(c *Call, p *cursorPayload) error {
 	switch c.Moment.Name {
 	case "beforeShellExecution", "afterShellExecution":
 		subject, member = p.Command, "command"
-		name, input, output = "Shell", object(map[string]jsontext.Value{"command": quoted(p.Command)}), present(p.Output)
+		name, input, output = "Shell", object(values{"command": quoted(p.Command)}), present(p.Output)
 	case "beforeMCPExecution", "afterMCPExecution":
 		name, output = granularTool("MCPExecution", p.Tool), present(p.Result)
 	case "beforeReadFile":
 		subject, member = p.File, "file_path"
-		name, input = "Read", object(map[string]jsontext.Value{"file_path": quoted(p.File)})
+		name, input = "Read", object(values{"file_path": quoted(p.File)})
 	case "afterFileEdit":
-		edit := map[string]jsontext.Value{"file_path": quoted(p.File)}
+		edit := values{"file_path": quoted(p.File)}
 		if edits := present(p.Edits); edits != nil {
 			edit["edits"] = edits
 		}
@@ -166,7 +156,7 @@ func (d cursor) tool(c *Call, p *cursorPayload) error {
 	}
 	e.ToolOutput, e.ToolUseID = parsed(output), p.UseID
 	if e.HookType == schema.ToolError {
-		e.Error = errorText(first2(present(p.Message), present(p.Error)))
+		e.Error = errorText(present(p.Message, p.Error))
 	}
 	err := c.tool("cursor", name, input)
 	if err == nil && e.HookType == schema.PreToolUse && subject == "" && member != "" {
@@ -185,19 +175,12 @@ func (c *Call) unable(a Ability) {
 	delete(c.Moment.Can, a)
 }
 
-func first2(a, b jsontext.Value) jsontext.Value {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 // keyed sets the keys of a call. The events for a single kind of tools have no id, so keyed ignores
 // the id of the general events for those tools, too.
 func (cursor) keyed(c *Call, p *cursorPayload) {
-	c.keyed(c.phase())
+	c.keyed()
 	e := &c.Event
-	same := schema.Event{SessionID: first(p.Generation, e.SessionID), ToolName: e.ToolName, ToolInput: e.ToolInput}
+	same := schema.Event{SessionID: cmp.Or(p.Generation, e.SessionID), ToolName: e.ToolName, ToolInput: e.ToolInput}
 	only := ""
 	switch {
 	case e.ToolName == "Shell":
@@ -210,15 +193,15 @@ func (cursor) keyed(c *Call, p *cursorPayload) {
 		return
 	}
 	if only != "" {
-		var args map[string]jsontext.Value
-		if schema.Unmarshal(e.ToolInput, &args) != nil || args[only] == nil {
+		args := members(e.ToolInput)
+		if args[only] == nil {
 			return
 		}
-		where := first(word(args["working_directory"]), p.Cwd)
-		same.ToolInput = object(map[string]jsontext.Value{only: args[only], "cwd": quoted(where)})
+		where := cmp.Or(word(args["working_directory"]), p.Cwd)
+		same.ToolInput = object(values{only: args[only], "cwd": quoted(where)})
 	}
 	hash := callHash(&same)
-	c.Key, c.ByID = c.phase()+"/"+hash, false
+	c.Key, c.ByID = c.phase()+hash, false
 	if e.ToolUseID == "" {
 		c.Pair = hash
 	}
@@ -261,7 +244,7 @@ func (cursor) before(c *Call, v *schema.Verdict, out parts) {
 	switch {
 	case refuses(v) || v.Terminate != nil || v.Decision == schema.Ask:
 		out["permission"], out["user_message"], out["agent_message"] = "deny", why(v), why(v)
-	case v.UpdatedInput != nil && c.Moment.Can[Rewrite] == Native:
+	case v.UpdatedInput != nil && c.Moment.Can[Rewrite] == Native && c.Event.ToolName != "Write": // Cursor does not run a rewritten Write
 		out["updated_input"] = v.UpdatedInput
 	case v.UpdatedInput != nil && !covers(v.UpdatedInput, c.Event.ToolInput):
 		reason := "a hook rewrites this call, which this runtime can do only at preToolUse; make the call in a form that the policy accepts unchanged"

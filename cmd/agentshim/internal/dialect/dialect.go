@@ -1,5 +1,5 @@
 // Package dialect translates between the hook protocols of agent runtimes and the fabric's
-// events and verdicts, one file per runtime.
+// events and verdicts, one file per protocol.
 //
 // A dialect only translates: it reads no files and no environment, keeps no state between
 // calls, and always returns an answer. Nearly every runtime lets a call pass if it cannot
@@ -8,6 +8,7 @@
 package dialect
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,6 +87,31 @@ type Moment struct {
 // mostTurns is how often in a row most runtimes keep an agent going.
 const mostTurns = 8
 
+// can returns a table of abilities.
+func can(native []Ability, emulated ...Ability) map[Ability]How {
+	all := make(map[Ability]How, len(native)+len(emulated))
+	for _, a := range native {
+		all[a] = Native
+	}
+	for _, a := range emulated {
+		all[a] = Emulated
+	}
+	return all
+}
+
+// moments completes the moments of a runtime: those without a timeout get the default, all have the
+// same longest text, and the fabric does not judge the unasked ones.
+func moments(timeout time.Duration, longest int, judged []Moment, unasked ...string) []Moment {
+	for _, name := range unasked {
+		judged = append(judged, Moment{Name: name})
+	}
+	for i := range judged {
+		m := &judged[i]
+		m.Timeout, m.Longest = cmp.Or(m.Timeout, timeout), cmp.Or(m.Longest, longest)
+	}
+	return judged
+}
+
 // An Ability is an effect that a verdict may need from a runtime.
 type Ability string
 
@@ -128,8 +154,6 @@ const (
 	Native
 )
 
-func (h How) String() string { return [...]string{"impossible", "emulated", "native"}[h] }
-
 // A Call is one event as a runtime sent it.
 type Call struct {
 	// Moment is the runtime's event.
@@ -171,14 +195,14 @@ type Answer struct {
 func dialects() map[string]func() Dialect {
 	return map[string]func() Dialect{
 		"agy":      func() Dialect { return agy{} },
-		"claude":   func() Dialect { return newClaude() },
-		"codex":    func() Dialect { return newCodex() },
+		"claude":   func() Dialect { return claude{claudelike{runtime: "claude", moments: claudeMoments()}} },
+		"codex":    func() Dialect { return claudelike{runtime: "codex", moments: codexMoments(), strict: true} },
 		"copilot":  func() Dialect { return copilot{} },
 		"cursor":   func() Dialect { return cursor{} },
 		"gemini":   func() Dialect { return gemini{} },
 		"generic":  func() Dialect { return generic{} },
 		"opencode": func() Dialect { return opencode{} },
-		"qwen":     func() Dialect { return newQwen() },
+		"qwen":     func() Dialect { return claudelike{runtime: "qwen", moments: qwenMoments()} },
 	}
 }
 

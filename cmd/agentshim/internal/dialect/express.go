@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -67,7 +69,7 @@ func (x *expressing) decision() {
 	if t := v.Terminate; t != nil && !x.can(Stop) {
 		// The moment cannot end the run. It refuses the call if it can, and so does each later one.
 		if b := x.refusing(); b != schema.None && !x.moment.Event.Terminal(v.Decision) {
-			v.Decision, v.Reason = b, first(t.Reason, "this run must end now; make no more tool calls")
+			v.Decision, v.Reason = b, cmp.Or(t.Reason, "this run must end now; make no more tool calls")
 		} else if b == schema.None {
 			x.lose("ending the run")
 		}
@@ -77,14 +79,14 @@ func (x *expressing) decision() {
 		if !x.can(Ask) {
 			v.Decision = schema.Deny
 			v.Reason = "a person must approve this call, and this runtime cannot ask one here; ask the operator to allow the call in the policy. Reason: " +
-				first(v.Reason, "a hook requires approval")
+				cmp.Or(v.Reason, "a hook requires approval")
 			if x.refusing() == schema.None {
 				x.lose("a deny")
 			}
 		}
 	case schema.Stop, schema.Fail:
 		if x.moment.Event == schema.PreToolUse && !x.can(Stop) {
-			v.Reason = strings.TrimSpace(first(v.Reason, "a hook stopped the call") + "\n" + Text(v.Value))
+			v.Reason = strings.TrimSpace(cmp.Or(v.Reason, "a hook stopped the call") + "\n" + Text(v.Value))
 			v.Decision, v.Value = schema.Deny, nil
 		} else if !x.can(Stop) && !x.can(Feedback) {
 			x.lose("the decision " + string(v.Decision))
@@ -144,7 +146,7 @@ func (x *expressing) rewrites() {
 // restart converts a restart to an injection if the runtime cannot restart a turn.
 func (x *expressing) restart() {
 	if r := x.v.Restart; r != nil && !x.can(Restart) {
-		text := first(r.Content, r.Reason)
+		text := cmp.Or(r.Content, r.Reason)
 		x.v.Restart = nil
 		x.v.Injections = append(slices.Clip(x.v.Injections), schema.Injection{Content: text, Strategy: schema.UserMessage})
 	}
@@ -162,15 +164,6 @@ func (x *expressing) injections() {
 	x.v.Injections = nil
 }
 
-// Text returns a JSON value as a model reads it: a string without quotes, else the JSON.
-func Text(v []byte) string {
-	var s string
-	if len(v) > 0 && v[0] == '"' && schema.Unmarshal(v, &s) == nil {
-		return s
-	}
-	return string(v)
-}
-
 // messageText returns the text of a message in a verdict.
 func messageText(v jsontext.Value) string {
 	if m, err := schema.ReadMessage(v); err == nil && (m.Content != "" || len(m.ToolCalls) > 0) {
@@ -179,11 +172,59 @@ func messageText(v jsontext.Value) string {
 	return Text(v)
 }
 
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
+// effects converts effects, as far as the runtime allows. A message to append becomes an injection
+// before the others. Flags stay in the verdict, and the shim stores them. No runtime lets a hook
+// remove messages.
+func (x *expressing) effects() {
+	if x.can(Effects) || len(x.v.Effects) == 0 {
+		return
+	}
+	var told []schema.Injection
+	flags := Flags(x.v)
+	drops, others := false, false
+	for _, raw := range x.v.Effects {
+		e, err := schema.ParseEffect(raw)
+		switch {
+		case err != nil:
+			others = true
+		case e.DropMessages != nil:
+			drops = true
+		case e.SetFlag != nil:
+		case e.AppendMessage.Role == schema.RoleAssistant:
+			x.lose("the effect append_message with the role assistant")
+		default:
+			in := schema.Injection{Content: e.AppendMessage.Content, Strategy: schema.ToolResult, Hook: "append_message"} // a verdict does not name the hook of an effect
+			if e.AppendMessage.Role == schema.RoleUser {
+				in.Strategy = schema.UserMessage
+			}
+			told = append(told, in)
 		}
 	}
-	return ""
+	if drops {
+		x.lose("the effect drop_messages")
+	}
+	if others {
+		x.lose("an effect of an unknown kind")
+	}
+	if x.v.Effects = nil; len(flags) > 0 {
+		x.v.Effects = []jsontext.Value{object(values{"set_flag": object(flags)})}
+	}
+	ends := x.moment.Event == schema.BeforeFinalResponse && x.v.Decision != schema.Retry
+	if !ends && x.can(Inject) { // they do not put off the end of a turn
+		x.v.Injections = append(told, x.v.Injections...)
+	} else {
+		x.later = append(told, x.later...)
+	}
+}
+
+// Flags returns the flags that an expressed verdict sets; null removes one. A shim that cannot store
+// them must report that.
+func Flags(said *schema.Verdict) map[string]jsontext.Value {
+	flags := map[string]jsontext.Value{}
+	for _, raw := range said.Effects {
+		if e, err := schema.ParseEffect(raw); err == nil {
+			maps.Copy(flags, e.SetFlag)
+		}
+	}
+	return flags
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ type gemini struct{}
 
 // Moments returns Gemini CLI's events.
 func (gemini) Moments() []Moment {
-	return withTimeout(60*time.Second, append([]Moment{
+	return moments(60*time.Second, 0, []Moment{
 		{Name: "BeforeTool", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite, Stop}, Approve, Inject)},
 		// Only an error with the new text can replace an output.
 		{Name: "AfterTool", Event: schema.PostToolUse, Can: can([]Ability{Inject, Feedback, Stop}, Replace)},
@@ -26,7 +27,7 @@ func (gemini) Moments() []Moment {
 		{Name: "AfterModel", Event: schema.AfterLLMCall, Can: can([]Ability{Stop, Replace}, Deny)},
 		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
 		{Name: "SessionEnd", Event: schema.SessionEnd},
-	}, unasked("BeforeToolSelection", "PreCompress", "Notification")...))
+	}, "BeforeToolSelection", "PreCompress", "Notification")
 }
 
 // geminiPayload is what Gemini CLI sends. Members that decide nothing may have any type.
@@ -49,26 +50,15 @@ type geminiPayload struct {
 
 // Decode reads Gemini CLI's payload.
 func (d gemini) Decode(in Input) (*Call, error) {
-	c, data := begun(in), trimmed(in.Payload)
+	c := begun(in)
 	e := &c.Event
-	var name string
-	glance(data, map[string]*string{"hook_event_name": &name, "session_id": &e.SessionID, "cwd": &e.Cwd, "tool_name": &e.ToolName})
-	disagrees := c.settle(d, in, name)
-	if !e.HookType.HasTool() {
-		e.ToolName = ""
-	}
 	var p geminiPayload
-	if err := readObject(c, "Gemini CLI", data, &p); err != nil {
+	err := c.open(d, in, "Gemini CLI", "hook_event_name", &p, map[string]*string{"session_id": &e.SessionID, "cwd": &e.Cwd, "tool_name": &e.ToolName})
+	if err != nil {
 		return c, err
 	}
-	if disagrees == nil && name == "" {
-		disagrees = unnamed("Gemini CLI", "hook_event_name")
-	}
-	if disagrees != nil {
-		return c, disagrees
-	}
 	e.SessionID, e.HistoryRef = p.Session, word(p.History)
-	e.Cwd = first(p.Cwd, in.env("GEMINI_CWD"), in.env("GEMINI_PROJECT_DIR"))
+	e.Cwd = cmp.Or(p.Cwd, in.env("GEMINI_CWD"), in.env("GEMINI_PROJECT_DIR"))
 	c.label("source", p.Source, "reason", p.Reason, putOff, p.Active)
 	return c, d.fill(c, &p)
 }
@@ -108,10 +98,7 @@ func (gemini) tool(c *Call, p *geminiPayload) error {
 	}
 	if e.ToolOutput = present(p.Output); e.HookType == schema.PostToolUse && e.ToolOutput.Kind() == '{' && schema.Unmarshal(e.ToolOutput, &result) == nil {
 		if why := present(result.Error); why != nil {
-			m := c.Moment
-			m.Event = schema.ToolError
-			c.become(m)
-			e.Error = errorText(why)
+			c.failed(why)
 		}
 	}
 	err := c.tool("gemini", p.Tool, p.Input)
@@ -123,19 +110,8 @@ func (gemini) tool(c *Call, p *geminiPayload) error {
 		// The tool's name alone does not show where the server's name ends.
 		e.ToolKind, e.ToolArgs = schema.KindMCP, schema.MCPFacts(server.Name, server.Tool)
 	}
-	c.keyed(c.phase())
+	c.keyed()
 	return err
-}
-
-// errorText returns an error as a text: its message, if it is an object with one.
-func errorText(v jsontext.Value) string {
-	var o struct {
-		Message string `json:"message"`
-	}
-	if v.Kind() == '{' && schema.Unmarshal(v, &o) == nil && o.Message != "" {
-		return o.Message
-	}
-	return Text(v)
 }
 
 // Encode returns an answer that Gemini CLI obeys. An empty answer is no opinion.
@@ -175,12 +151,17 @@ func (d gemini) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return out.say(d, c.Moment)
 }
 
-// deny refuses, with a reason that must not be empty: Gemini CLI ignores an empty reason.
-func (o parts) deny(reason string) { o["decision"], o["reason"] = "deny", reason }
-
 // end ends the run.
 func (o parts) end(t schema.EventType, v *schema.Verdict) {
-	o["continue"], o["stopReason"] = false, whyEnds(t, v)
+	text := Text(v.Value)
+	if t.StopValue() == schema.MessageValue {
+		text = messageText(v.Value)
+	}
+	reason := strings.TrimSpace(v.Reason + "\n" + text)
+	if v.Terminate != nil {
+		reason = cmp.Or(strings.TrimSpace(v.Terminate.Reason), reason)
+	}
+	o["continue"], o["stopReason"] = false, cmp.Or(reason, stopReason)
 }
 
 // before writes the answer about a tool call.
@@ -203,16 +184,12 @@ func (gemini) before(v *schema.Verdict, out, specific parts) {
 // after writes the answer about a call that has run. A deny replaces the output by its reason, so
 // the reason contains all texts for the model.
 func (gemini) after(v *schema.Verdict, out, specific parts) {
-	told := texts(v.Injections)
-	replacement := ""
-	if v.UpdatedOutput != nil {
-		replacement = first(Text(v.UpdatedOutput), "(no output)")
-	}
+	told, output := texts(v.Injections), replacement(v)
 	switch {
 	case ends(v):
 		out.end(schema.PostToolUse, v)
-	case replacement != "" || refuses(v):
-		out.deny(together(feedback(v), replacement, told))
+	case output != "" || refuses(v):
+		out.deny(together(feedback(v), output, told))
 	case told != "":
 		specific["additionalContext"] = told
 	}
@@ -229,7 +206,7 @@ func (gemini) model(c *Call, v *schema.Verdict, out, specific parts) {
 	case v.Value != nil && v.Decision != schema.Fail:
 		specific["llm_response"] = synthetic(v.Value)
 		if before {
-			out.deny(first(strings.TrimSpace(v.Reason), stopReason))
+			out.deny(cmp.Or(strings.TrimSpace(v.Reason), stopReason))
 		}
 	case refuses(v):
 		out.deny(why(v))
@@ -239,14 +216,11 @@ func (gemini) model(c *Call, v *schema.Verdict, out, specific parts) {
 // Refuse returns exit code 2 with the reason on stderr. At the end of a turn, the reason would
 // become the next prompt, without an end if the shim stays broken. After a call of the model, code 2
 // has no effect. At both, Refuse ends the run.
-func (d gemini) Refuse(m Moment, reason string) Answer {
+func (gemini) Refuse(m Moment, reason string) Answer {
 	reason = spoken(reason)
 	switch {
 	case m.Event == schema.BeforeFinalResponse || m.Event == schema.AfterLLMCall:
-		a, err := parts{"continue": false, "stopReason": reason}.say(d, Moment{Name: m.Name})
-		if err == nil {
-			return a
-		}
+		return parts{"continue": false, "stopReason": reason}.flat()
 	case !refusable(m):
 		return Answer{Stderr: reason + "\n"}
 	}

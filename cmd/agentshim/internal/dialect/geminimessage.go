@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,7 +47,7 @@ func (gemini) answered(c *Call, answer jsontext.Value) {
 	if len(said.Candidates) > 0 {
 		m = geminiContent(said.Candidates[0].Content)
 	}
-	if m.Content = first(said.Text, m.Content); m.Content != "" && len(m.ToolCalls) == 0 {
+	if m.Content = cmp.Or(said.Text, m.Content); m.Content != "" && len(m.ToolCalls) == 0 {
 		c.Event.Message = quoted(m.Content)
 	} else if v, err := schema.Marshal(&m); err == nil && m.Native != nil {
 		c.Event.Message = v
@@ -91,6 +92,6 @@ func geminiContent(content jsontext.Value) schema.Message {
 // synthetic returns a message in the form of a response of the model. Gemini CLI reads only texts
 // from it.
 func synthetic(message jsontext.Value) any {
-	content, _ := schema.Marshal(map[string]any{"role": "model", "parts": []string{first(messageText(message), "(no text)")}})
+	content, _ := schema.Marshal(map[string]any{"role": "model", "parts": []string{cmp.Or(messageText(message), "(no text)")}})
 	return geminiMessage{Candidates: []geminiCandidate{{Content: content, Finish: "STOP"}}}
 }

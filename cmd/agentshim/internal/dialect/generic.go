@@ -67,7 +67,7 @@ func factsOf(e *schema.Event) (kind string, args jsontext.Value) {
 		return e.ToolKind, e.ToolArgs
 	}
 	for _, runtime := range []string{e.Runtime, "claude", "gemini", "opencode"} {
-		if kind, args = normalise(runtime, e.ToolName, e.ToolInput); kind != "" {
+		if kind, args = schema.ToolFacts(runtime, e.ToolName, e.ToolInput); kind != "" {
 			return kind, args
 		}
 	}

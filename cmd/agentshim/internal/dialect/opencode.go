@@ -46,7 +46,7 @@ type opencode struct{}
 // Moments returns the hooks of a plugin, and the bus events that the plugin passes on. OpenCode does not wait for the
 // answer to an event.
 func (opencode) Moments() []Moment {
-	return append([]Moment{
+	return moments(0, 0, []Moment{
 		// The model sees the error that the plugin throws as the tool's result.
 		{Name: "tool.execute.before", Event: schema.PreToolUse, Can: can([]Ability{Deny, Rewrite}, Inject)},
 		{Name: "tool.execute.after", Event: schema.PostToolUse, Can: can([]Ability{Inject, Replace}, Feedback)},
@@ -54,7 +54,7 @@ func (opencode) Moments() []Moment {
 		{Name: "session.created", Event: schema.SessionStart},
 		{Name: "session.idle", Event: schema.QueryEnd},
 		{Name: "session.deleted", Event: schema.SessionEnd},
-	}, unasked("session.error", "session.compacted", "permission.asked", "permission.replied")...)
+	}, "session.error", "session.compacted", "permission.asked", "permission.replied")
 }
 
 type opencodePayload struct {
@@ -73,21 +73,13 @@ type opencodePayload struct {
 
 // Decode reads the plugin's payload.
 func (d opencode) Decode(in Input) (*Call, error) {
-	c, data := begun(in), trimmed(in.Payload)
+	c := begun(in)
 	e := &c.Event
-	var hook string
-	glance(data, map[string]*string{"hook": &hook, "sessionID": &e.SessionID, "directory": &e.Cwd, "tool": &e.ToolName, "callID": &e.ToolUseID,
-		"parentID": &c.Parent})
-	disagrees := c.settle(d, in, hook)
-	if !e.HookType.HasTool() {
-		e.ToolName, e.ToolUseID = "", ""
-	}
 	var p opencodePayload
-	if err := readObject(c, "our plugin for OpenCode", data, &p); err != nil {
+	err := c.open(d, in, "our plugin for OpenCode", "hook", &p, map[string]*string{"sessionID": &e.SessionID, "directory": &e.Cwd,
+		"tool": &e.ToolName, "callID": &e.ToolUseID, "parentID": &c.Parent})
+	if err != nil {
 		return c, err
-	}
-	if disagrees != nil {
-		return c, disagrees
 	}
 	e.SessionID, e.Cwd = p.Session, p.Directory
 	c.label("version", p.Version, "agent", p.Agent)
@@ -106,8 +98,8 @@ func (d opencode) Decode(in Input) (*Call, error) {
 		return c, nil
 	}
 	e.ToolUseID, e.ToolOutput = p.Call, present(p.Output)
-	err := c.tool("opencode", p.Tool, p.Args)
-	c.keyed(c.phase())
+	err = c.tool("opencode", p.Tool, p.Args)
+	c.keyed()
 	return c, err
 }
 
@@ -137,10 +129,6 @@ func (d opencode) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 }
 
 // Refuse returns a deny. The plugin throws it at hooks where that refuses something.
-func (d opencode) Refuse(_ Moment, reason string) Answer {
-	a, err := parts{"decision": "deny", "reason": spoken(reason)}.say(d, Moment{Name: "session.idle"})
-	if err != nil {
-		return Answer{Stderr: reason, Exit: 2}
-	}
-	return a
+func (opencode) Refuse(_ Moment, reason string) Answer {
+	return parts{"decision": "deny", "reason": spoken(reason)}.flat()
 }

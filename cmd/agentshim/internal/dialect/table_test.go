@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 const (
@@ -35,7 +36,7 @@ func TestTheTableSaysWhatRuntimesCanBeTold(t *testing.T) {
 	if !found || !ended {
 		t.Fatalf("RUNTIMES.md has no %q and %q after it", begin, end)
 	}
-	want := markdown()
+	want := markdown(t)
 	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile(document, []byte(before+begin+want+end+after), 0o644); err != nil {
 			t.Fatal(err)
@@ -47,7 +48,7 @@ func TestTheTableSaysWhatRuntimesCanBeTold(t *testing.T) {
 	}
 }
 
-func markdown() string {
+func markdown(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("| |")
 	for _, c := range columns() {
@@ -55,10 +56,10 @@ func markdown() string {
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(columns())) + "\n")
 	words := map[dialect.How]string{dialect.Native: "native", dialect.Emulated: "emulated", dialect.Impossible: "–"}
-	for _, row := range dialect.Table() {
-		b.WriteString("| " + row.Name + " |")
+	for _, row := range capabilities() {
+		b.WriteString("| " + row.name + " |")
 		for _, c := range columns() {
-			b.WriteString(" " + words[row.By[c[0]]] + " |")
+			b.WriteString(" " + words[row.by(runtimeOf(t, c[0]))] + " |")
 		}
 		b.WriteString("\n")
 	}
@@ -75,9 +76,9 @@ func TestEveryRuntimeIsInTheTable(t *testing.T) {
 			t.Errorf("the table says nothing of %s; add it to columns", name)
 		}
 	}
-	for _, row := range dialect.Table() {
-		if row.By["generic"] != dialect.Native {
-			t.Errorf("%s: the fabric's own form cannot", row.Name)
+	for _, row := range capabilities() {
+		if row.by(runtimeOf(t, "generic")) != dialect.Native {
+			t.Errorf("%s: the fabric's own form cannot", row.name)
 		}
 	}
 }
@@ -88,4 +89,53 @@ func TestAnEventIsFoundByItsSeedName(t *testing.T) {
 			t.Errorf("%s: %+v, %v", runtime, m, err)
 		}
 	}
+}
+
+// A capability is one ability at one event.
+type capability struct {
+	name    string
+	event   schema.EventType
+	ability dialect.Ability
+}
+
+func capabilities() []capability {
+	return []capability{
+		{"deny a tool call", schema.PreToolUse, dialect.Deny},
+		{"ask a person for approval", schema.PreToolUse, dialect.Ask},
+		{"skip the runtime's own approval prompt", schema.PreToolUse, dialect.Approve},
+		{"rewrite a tool's input", schema.PreToolUse, dialect.Rewrite},
+		{"inject text before a tool", schema.PreToolUse, dialect.Inject},
+		{"inject text after a tool", schema.PostToolUse, dialect.Inject},
+		{"replace a tool's output", schema.PostToolUse, dialect.Replace},
+		{"give feedback on a call that ran", schema.PostToolUse, dialect.Feedback},
+		{"inject text after a failed tool", schema.ToolError, dialect.Inject},
+		{"deny a prompt", schema.UserPromptSubmit, dialect.Deny},
+		{"inject text with a prompt", schema.UserPromptSubmit, dialect.Inject},
+		{"inject text at the start", schema.SessionStart, dialect.Inject},
+		{"stop a call of the model", schema.BeforeLLMCall, dialect.Stop},
+		{"keep the agent going at the end of its turn", schema.BeforeFinalResponse, dialect.Retry},
+		{"end the run before a tool", schema.PreToolUse, dialect.Stop},
+		{"end the run after a tool", schema.PostToolUse, dialect.Stop},
+	}
+}
+
+// by returns how a runtime supports the capability. The first of several moments for one event counts.
+// An ability that only a later moment has, such as an approval where the runtime is about to ask, is
+// emulated.
+func (c capability) by(d dialect.Dialect) dialect.How {
+	event := c.event
+	if _, ok := dialect.At(d, event); !ok && event == schema.ToolError {
+		event = schema.PostToolUse // runtimes send it for failed calls as well
+	}
+	first, ok := dialect.At(d, event)
+	if !ok || first.Can[c.ability] != dialect.Impossible {
+		return first.Can[c.ability]
+	}
+	for _, m := range d.Moments() {
+		later := c.ability == dialect.Approve || c.ability == dialect.Stop
+		if m.Event == event && later && m.Can[c.ability] == dialect.Native {
+			return dialect.Emulated
+		}
+	}
+	return dialect.Impossible
 }

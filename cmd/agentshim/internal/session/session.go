@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -173,7 +175,9 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 	x.recall(c)
 	spent := x.spent(c)
 	c.Event.Mute = x.Mute || c.Subagent != "" || c.Moment.Can[dialect.Inject] != dialect.Native || spent != nil
-	c.Event.MidTurn = midTurn(c)
+	// A runtime that cannot restart a turn can take the content of a restart only where a turn begins or ends.
+	t := c.Event.HookType
+	c.Event.MidTurn = c.Moment.Can[dialect.Restart] != dialect.Native && (t.HasTool() || t == schema.BeforeLLMCall || t == schema.AfterLLMCall)
 	q := decide.Question{
 		Event: &c.Event, Unreadable: err, Native: payload, Workspaces: x.workspaces(c), Unreachable: x.Unreachable,
 		Key: c.Key, ByID: c.ByID, Pair: c.Pair,
@@ -185,13 +189,6 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 	x.reached = j.Verdict
 	x.dropTexts(c)
 	return x.encode(c, j.Verdict, spent)
-}
-
-// midTurn reports whether the agent is within a turn that its runtime cannot restart. The agent can
-// get the content of a restart at the beginning of a turn, or at its end, where it continues with it.
-func midTurn(c *dialect.Call) bool {
-	t := c.Event.HookType
-	return c.Moment.Can[dialect.Restart] != dialect.Native && (t.HasTool() || t == schema.BeforeLLMCall || t == schema.AfterLLMCall)
 }
 
 func (x *Exchange) workspaces(c *dialect.Call) string {
@@ -282,4 +279,34 @@ func (x *Exchange) identify(c *dialect.Call, unreadable bool) error {
 		e.Timestamp = time.Now().UTC()
 	}
 	return err
+}
+
+// introduce adds the host and the runtime's version to the event of a new session, so that operators
+// can find agents that no longer send events.
+func (x *Exchange) introduce(e *schema.Event) {
+	if e.HookType != schema.SessionStart {
+		return
+	}
+	labels := map[string]string{}
+	if host, err := os.Hostname(); err == nil && host != "" {
+		labels[schema.LabelHost] = host
+	}
+	if v := x.version(e.Runtime); v != "" {
+		labels[schema.LabelVersion] = v
+	}
+	maps.Copy(labels, e.Labels) // the runtime's own labels take precedence
+	e.Labels = labels
+}
+
+// version returns the version of the runtime. Only few runtimes pass it to their hooks.
+func (x *Exchange) version(runtime string) string {
+	for _, v := range [][2]string{{"cursor", "CURSOR_VERSION"}, {"copilot", "COPILOT_CLI_BINARY_VERSION"}} {
+		if v[0] == runtime && x.Env != nil && x.Env(v[1]) != "" {
+			return x.Env(v[1])
+		}
+	}
+	if x.Versions == nil {
+		return ""
+	}
+	return x.Versions()[runtime]
 }
