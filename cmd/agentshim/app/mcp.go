@@ -179,7 +179,7 @@ func (p *proxy) daemon() *daemon.Client {
 	return c
 }
 
-func (p *proxy) guard(asker mcp.Asker, stderr io.Writer) *mcp.Guard {
+func (p *proxy) guard(asker decide.Asker, stderr io.Writer) *mcp.Guard {
 	g := &mcp.Guard{
 		Asker: asker, Agent: p.agent, Server: p.server, Workspaces: p.workspaces, Unreachable: p.unreachable, Timeout: p.timeout, Stderr: stderr,
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
@@ -148,7 +149,7 @@ func (s *serve) serve(ctx context.Context, place daemon.Place, sockets []*net.Un
 	}
 	failed := make(chan error, len(sockets))
 	for _, l := range sockets {
-		s.log.Info("serving", "socket", l.Addr().String(), "nats", daemon.Redacted(s.nats))
+		s.log.Info("serving", "socket", l.Addr().String(), "nats", bus.RedactURL(s.nats))
 		go func() { failed <- s.server.Serve(over, l) }()
 	}
 	go func() { s.server.Idle(over, s.idle); stop() }()

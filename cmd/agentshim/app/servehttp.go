@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
@@ -17,7 +18,7 @@ import (
 // serveHTTP starts the HTTP endpoint and writes its address to the card.
 func (s *serve) serveHTTP(place daemon.Place) (end func(context.Context) error, err error) {
 	card := daemon.Card{Socket: place.Socket(), PID: os.Getpid(), Creds: s.creds, TLS: s.tls}
-	if daemon.Redacted(s.nats) == s.nats {
+	if bus.RedactURL(s.nats) == s.nats {
 		card.NATS = s.nats
 	}
 	end = func(context.Context) error { return nil }

@@ -14,16 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/schema"
 )
-
-// A Judge has calls judged and records which verdicts were handed over. It is a
-// [judge.Judge], or a [Client] in front of one.
-type Judge interface {
-	session.Asker
-	Handed(ctx context.Context, v *schema.Verdict, within time.Duration)
-}
 
 // maxOpen bounds the verdicts that a client has not yet reported as handed over.
 const maxOpen = 1000
@@ -35,7 +27,7 @@ type Client struct {
 	// NATS and Creds identify the fabric that must judge; empty: the daemon's fabric.
 	NATS, Creds string
 	// Else judges if no daemon does; nil: the call is not judged.
-	Else Judge
+	Else decide.Asker
 	// Borrow means that the agents' ids are guesses. A call with the same runtime id is
 	// then the same call, even if it was judged for another agent.
 	Borrow bool

@@ -39,7 +39,7 @@ const (
 // about the same call. A verdict is no longer shared once a verdict of another version of
 // the configuration or of the freezes has come.
 type flights struct {
-	judge Judge
+	judge decide.Asker
 	now   func() time.Time
 
 	mu     sync.Mutex           // guards what follows
@@ -90,7 +90,7 @@ type facts struct {
 	output               digest
 }
 
-func newFlights(j Judge) *flights {
+func newFlights(j decide.Asker) *flights {
 	return &flights{judge: j, now: time.Now, byKey: map[string][]*flight{}, byPair: map[string][]*flight{}}
 }
 
@@ -182,8 +182,10 @@ func (all *flights) board(q *decide.Question, d *delivery) (f *flight, first boo
 	if d.borrow && seen == nil {
 		all.adopt(q, pair)
 	}
-	input := digestOf(q.Event.ToolInput)
-	fact := factsOf(q.Event)
+	e := q.Event
+	input := digestOf(e.ToolInput)
+	fact := facts{agent: e.AgentID, session: e.SessionID, tool: e.ToolName, kind: e.HookType,
+		output: digestOf(slices.Concat(e.ToolOutput, e.Message, []byte("\x00"+e.Error+"\x00"+e.Prompt)))}
 	for _, f := range slices.Clone(all.byKey[key]) {
 		switch {
 		case !f.is(&fact, input):
@@ -219,11 +221,6 @@ func (all *flights) board(q *decide.Question, d *delivery) (f *flight, first boo
 // stale reports whether a flight's verdict may no longer hold. The caller holds the lock.
 func (all *flights) stale(f *flight) bool {
 	return !f.until.IsZero() && (f.from != all.origin || !f.fresh.After(all.now()))
-}
-
-func factsOf(e *schema.Event) facts {
-	return facts{agent: e.AgentID, session: e.SessionID, tool: e.ToolName, kind: e.HookType,
-		output: digestOf(slices.Concat(e.ToolOutput, e.Message, []byte("\x00"+e.Error+"\x00"+e.Prompt)))}
 }
 
 // adopt assigns a call to the agent whose own hook asked about it. If hooks of several

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -40,6 +41,16 @@ func (b *bench) Handed(_ context.Context, v *schema.Verdict, _ time.Duration) {
 	defer b.mu.Unlock()
 	b.handed = append(b.handed, v.EventID)
 }
+
+func (*bench) Needs(context.Context, string) (client.Needs, error) {
+	return client.Needs{}, errNoQueue
+}
+
+func (*bench) Mode(context.Context, string, *bool) (schema.ModeAnswer, error) {
+	return schema.ModeAnswer{}, errNoQueue
+}
+
+func (*bench) Checkpoint(context.Context, string) error { return errNoQueue }
 
 func (b *bench) count() int {
 	b.mu.Lock()

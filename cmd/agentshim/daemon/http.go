@@ -49,9 +49,15 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /hook/{runtime}/{event}", s.postHook)
 	mux.HandleFunc("POST /v1/events/{event}", s.postEvent)
-	mux.HandleFunc("POST /v1/ack", s.postAck)
-	mux.HandleFunc("POST /v1/mode", s.postMode)
-	mux.HandleFunc("POST /v1/checkpoint", s.postCheckpoint)
+	mux.HandleFunc("POST /v1/ack", posted(`{"agent_id": "…", "event_ids": ["…"]}`, func(ctx context.Context, m *loopMessage) (any, error) {
+		return map[string]int{"acknowledged": s.loops.acknowledges(ctx, m.Agent, m.Events)}, nil
+	}))
+	mux.HandleFunc("POST /v1/mode", posted(`{"agent_id": "…"}`, func(ctx context.Context, m *loopMessage) (any, error) {
+		return s.opt.Judge.Mode(ctx, m.Agent, m.VoteOnly)
+	}))
+	mux.HandleFunc("POST /v1/checkpoint", posted(`{"agent_id": "…"}`, func(ctx context.Context, m *loopMessage) (any, error) {
+		return struct{}{}, s.opt.Judge.Checkpoint(ctx, m.Agent)
+	}))
 	large := make(chan struct{}, largeBodies)
 	mux.HandleFunc("POST /v1/render", rendering(large, render.RequestOf))
 	mux.HandleFunc("POST /v1/read", rendering(large, render.MessageOf))
@@ -128,7 +134,8 @@ func awaits(r *http.Request) bool { return r.Context().Err() == nil }
 type door struct {
 	settings session.Settings
 	left     time.Duration
-	in       exchanged
+	payload  []byte
+	unread   error
 	large    int64 // the body's share of maxLarge
 }
 
@@ -185,11 +192,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, d *door) {
 		most, d.large = n, n
 	}
 	var err error
-	d.in.payload, err = io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	d.payload, err = io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
-		d.in.unread = fmt.Errorf("reading the request: %w", err)
+		d.unread = fmt.Errorf("reading the request: %w", err)
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			d.in.unread = fmt.Errorf("the request is larger than the limit of %d bytes", most)
+			d.unread = fmt.Errorf("the request is larger than the limit of %d bytes", most)
 		}
 	}
 }
@@ -207,12 +214,9 @@ const defaultLeft = 60 * time.Second
 
 // judged judges a request.
 func (s *Server) judged(r *http.Request, d *door, one *delivery) session.Reply {
-	ctx, cancel, err := within(context.WithoutCancel(r.Context()), d.left.String())
-	if err != nil {
-		return session.Reply{}
-	}
+	ctx, cancel := within(context.WithoutCancel(r.Context()), d.left)
 	defer cancel()
-	reply, log := s.exchange(ctx, d.settings, one, d.in)
+	reply, log := s.exchange(ctx, d.settings, one, d.payload, d.unread)
 	if log != "" {
 		s.opt.Log.Info("a call over HTTP", "runtime", d.settings.Runtime, "event", d.settings.Moment.Name, "said", strings.TrimSpace(log))
 	}
@@ -244,7 +248,10 @@ func overHTTP(x *session.Settings, r *session.Reply) (code int, body []byte) {
 	faulty := r.Call == nil || r.Call.Faulty
 	switch {
 	case r.Exit == 0 && (!faulty || said(r)), x.Runtime == generic && said(r):
-		return http.StatusOK, nonEmpty(r.Stdout)
+		if len(r.Stdout) == 0 {
+			return http.StatusOK, []byte("{}") // some runtimes take an empty response for a fault
+		}
+		return http.StatusOK, r.Stdout
 	case r.Exit != 0 && r.Call != nil:
 		c, v := *r.Call, schema.Verdict{Decision: r.Call.Moment.Event.Blocking(), Reason: faultOf(r)}
 		c.Faulty = false
@@ -271,15 +278,6 @@ func faultOf(r *session.Reply) string {
 // that the daemon cannot read.
 func said(r *session.Reply) bool {
 	return r.Verdict != nil && r.Call != nil && (r.Call.Event.HookType.Terminal(r.Verdict.Decision) || r.Call.Event.HookType.Blocks(r.Verdict.Decision))
-}
-
-// nonEmpty replaces an empty answer by the empty JSON object: some runtimes take an empty
-// response for a fault.
-func nonEmpty(stdout []byte) []byte {
-	if len(stdout) == 0 {
-		return []byte("{}")
-	}
-	return stdout
 }
 
 // generic is the runtime name for events in the fabric's own form.

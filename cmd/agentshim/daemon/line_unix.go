@@ -19,7 +19,12 @@ import (
 // use package net: in a process that lives for one message, its poller and threads cost
 // more than the message.
 func dial(socket string, deadline time.Time) (line, error) {
-	fd, err := openSocket()
+	syscall.ForkLock.RLock()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, fmt.Errorf("%w: making a socket: %w", ErrAbsent, err)
 	}
@@ -45,16 +50,6 @@ func dial(socket string, deadline time.Time) (line, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %w", ErrLost, err), w.Close())
 	}
 	return w, nil
-}
-
-func openSocket() (int, error) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err == nil {
-		unix.CloseOnExec(fd)
-	}
-	return fd, err
 }
 
 // wire is a connected socket for one goroutine.
@@ -92,7 +87,7 @@ func (w *wire) Read(b []byte) (int, error) {
 
 func (w *wire) Write(b []byte) (n int, err error) {
 	for n < len(b) {
-		m, err := unix.SendmsgN(w.fd, b[n:], nil, nil, noSignal)
+		m, err := unix.Write(w.fd, b[n:]) // Go ignores the SIGPIPE of a daemon that has ended
 		if err == nil {
 			n += m
 			continue
@@ -106,23 +101,18 @@ func (w *wire) Write(b []byte) (n int, err error) {
 
 // wait waits until the socket is ready, after why reported that it is not.
 func (w *wire) wait(why error, events int16) error {
-	if errors.Is(why, unix.EINTR) {
+	switch {
+	case errors.Is(why, unix.EINTR):
 		return nil
-	}
-	if !errors.Is(why, unix.EAGAIN) {
+	case !errors.Is(why, unix.EAGAIN):
 		return why
 	}
-	return ready(w.fd, events, w.deadline)
-}
-
-// ready waits until a file can be read or written.
-func ready(fd int, events int16, deadline time.Time) error {
 	for {
-		left := time.Until(deadline)
+		left := time.Until(w.deadline)
 		if left <= 0 {
 			return os.ErrDeadlineExceeded
 		}
-		polled := []unix.PollFd{{Fd: int32(fd), Events: events}}
+		polled := []unix.PollFd{{Fd: int32(w.fd), Events: events}}
 		n, err := unix.Poll(polled, int(min(left.Milliseconds()+1, 1<<30)))
 		if n > 0 {
 			return nil

@@ -55,7 +55,6 @@ func TestALoopSetsItsModeAndSaysThatItStartsAgain(t *testing.T) {
 		{"the fabric is not there for a mode", m, "/v1/mode", `{"agent_id":"b"}`, http.StatusServiceUnavailable, "unreachable"},
 		{"no agent is named", m, "/v1/checkpoint", `{}`, http.StatusBadRequest, "agent_id"},
 		{"junk", m, "/v1/mode", `junk`, http.StatusBadRequest, "reading the request"},
-		{"a judge without a queue", &bench{}, "/v1/mode", `{"agent_id":"a"}`, http.StatusServiceUnavailable, "no connection for queues"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := New(Options{Judge: c.judge, Token: "secret"})

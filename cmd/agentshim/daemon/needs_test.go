@@ -30,10 +30,9 @@ func TestALoopIsToldWhichEventsAreToHaveTheConversation(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"an agent":             {knowing{&bench{}}, "?agent=a", http.StatusOK, `{"config_version":7,"history":["BeforeLLMCall","QueryEnd"]}`},
-		"nobody can say it":    {knowing{&bench{}}, "?agent=b", http.StatusServiceUnavailable, "unreachable"},
-		"nobody is named":      {knowing{&bench{}}, "", http.StatusBadRequest, "?agent="},
-		"a judge without them": {&bench{}, "?agent=a", http.StatusServiceUnavailable, "cannot tell"},
+		"an agent":          {knowing{&bench{}}, "?agent=a", http.StatusOK, `{"config_version":7,"history":["BeforeLLMCall","QueryEnd"]}`},
+		"nobody can say it": {knowing{&bench{}}, "?agent=b", http.StatusServiceUnavailable, "unreachable"},
+		"nobody is named":   {knowing{&bench{}}, "", http.StatusBadRequest, "?agent="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(Options{Judge: c.judge, Token: "secret"})

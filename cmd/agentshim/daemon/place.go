@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/chown"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
@@ -44,33 +43,21 @@ func (p Place) Card() string { return filepath.Join(p.State, "daemon.json") }
 // Token returns the path of the file with the secret of the HTTP endpoint.
 func (p Place) Token() string { return filepath.Join(p.State, "daemon.token") }
 
-// RelayToken returns the path of the secret of MCP servers behind 'agentshim mcp --listen'.
-func (p Place) RelayToken() string { return filepath.Join(p.State, "mcp.token") }
+// MakeToken returns the secret of the HTTP endpoint and creates it if needed.
+func (p Place) MakeToken() (string, error) { return p.makeSecret(p.Token()) }
 
-// Log returns the path of the log of a daemon that a hook started.
-func (p Place) Log() string { return filepath.Join(p.State, "daemon.log") }
-
-// MakeToken returns the secret of the HTTP endpoint and creates it if needed. Without a
-// state folder it returns "".
-func (p Place) MakeToken() (string, error) {
-	if p.State == "" {
-		return "", nil
-	}
-	return p.makeSecret(p.Token())
+// MakeRelayToken returns the secret of MCP servers behind 'agentshim mcp --listen' and creates it if
+// needed. It stays the same, so that clients can keep the URL.
+func (p Place) MakeRelayToken() (string, error) {
+	return p.makeSecret(filepath.Join(p.State, "mcp.token"))
 }
 
-// MakeRelayToken returns the secret of MCP servers behind a listener and creates it if
-// needed. The secret stays the same, so that clients can keep the URL. Without a state
+// makeSecret reads the secret in a file, and creates the file if it does not exist. Without a state
 // folder each call returns another secret.
-func (p Place) MakeRelayToken() (string, error) {
+func (p Place) makeSecret(path string) (string, error) {
 	if p.State == "" {
 		return rand.Text(), nil
 	}
-	return p.makeSecret(p.RelayToken())
-}
-
-// makeSecret reads the secret in a file, and creates the file if it does not exist.
-func (p Place) makeSecret(path string) (string, error) {
 	if err := makeOwn(p.State); err != nil {
 		return "", err
 	}
@@ -142,5 +129,11 @@ func (p Place) DropCard() {
 	}
 }
 
-// Redacted returns a URL of the bus without its password, for logs.
-func Redacted(url string) string { return bus.RedactURL(url) }
+// A Start is a daemon that a hook starts for the calls after its own.
+type Start struct {
+	Place
+
+	// Program is the executable, and Args follow `serve`.
+	Program string
+	Args    []string
+}

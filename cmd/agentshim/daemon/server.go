@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
@@ -21,6 +24,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/cmd/internal/pace"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 const (
@@ -35,6 +39,14 @@ const (
 	// longest limits the time that a call may take.
 	longest = time.Hour
 )
+
+// A Judge judges calls, and knows about the queues of agents. It is a [decide.Judge].
+type Judge interface {
+	decide.Asker
+	Needs(ctx context.Context, agent string) (client.Needs, error)
+	Mode(ctx context.Context, agent string, voteOnly *bool) (schema.ModeAnswer, error)
+	Checkpoint(ctx context.Context, agent string) error
+}
 
 // Options configure a daemon.
 type Options struct {
@@ -81,7 +93,7 @@ func New(opt Options) *Server {
 	if opt.Unreachable == "" {
 		opt.Unreachable = decide.UnreachableAllow
 	}
-	s := &Server{opt: opt, flights: newFlights(opt.Judge), began: time.Now(), loops: newLoops(), large: semaphore.NewWeighted(maxLarge)}
+	s := &Server{opt: opt, flights: newFlights(opt.Judge), began: time.Now(), loops: &loops{byAgent: map[string]*loop{}}, large: semaphore.NewWeighted(maxLarge)}
 	s.last.Store(s.began.UnixNano())
 	return s
 }
@@ -188,7 +200,8 @@ func (s *Server) call(ctx context.Context, c *net.UnixConn) {
 	t := &talker{conn: c}
 	switch {
 	case m.Kind == frame.Status:
-		s.sayStatus(t)
+		body, _ := schema.Marshal(s.Status()) // numbers and texts have no errors
+		t.say(&frame.Message{Kind: frame.Answer, Body: body})
 	case m.Kind != frame.Hook && m.Kind != frame.Ask:
 		t.elsewhere(fmt.Sprintf("this daemon does not know the request kind %q", m.Kind))
 	case !s.serves(m.Words[wordNATS], m.Words[wordCreds]):
@@ -205,63 +218,65 @@ func (s *Server) serves(nats, creds string) bool {
 	return (nats == "" || nats == s.opt.NATS) && (creds == "" || creds == s.opt.Creds)
 }
 
-// within returns a context that ends shortly before the client stops waiting.
-func within(ctx context.Context, left string) (context.Context, context.CancelFunc, error) {
-	d, err := time.ParseDuration(left)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the time left is %.20q, which is not a duration", left)
-	}
-	d = min(d, longest)
-	// Leave time to encode and write the answer.
-	ctx, cancel := context.WithTimeout(ctx, d-min(max(d/10, 30*time.Millisecond), d/2))
-	return ctx, cancel, nil
+// within returns a context that ends shortly before the client stops waiting, so that there is time to
+// encode and write the answer.
+func within(ctx context.Context, left time.Duration) (context.Context, context.CancelFunc) {
+	d := min(left, longest)
+	return context.WithTimeout(ctx, d-min(max(d/10, 30*time.Millisecond), d/2))
 }
 
-// hook answers a hook's request.
-func (s *Server) hook(ctx context.Context, t *talker, m *frame.Message) {
-	r := request(m)
-	settings, err := s.settings(r)
+// respond has a call judged while its client gets heartbeats. It sends the answer of judge, and records
+// the delivery when the client reports that the agent has the answer.
+func (s *Server) respond(ctx context.Context, t *talker, m *frame.Message, d *delivery, judge func(context.Context) (answer *frame.Message, told func(), err error)) {
+	left, err := time.ParseDuration(m.Words[wordLeft])
 	if err != nil {
-		t.elsewhere(err.Error()) // of another release, perhaps: the hook knows better
+		t.elsewhere(fmt.Sprintf("the time left is %.20q, which is not a duration", m.Words[wordLeft]))
 		return
 	}
-	ctx, cancel, err := within(ctx, m.Words[wordLeft])
-	if err != nil {
-		t.elsewhere(err.Error())
-		return
-	}
+	ctx, cancel := within(ctx, left)
 	defer cancel()
-	d := &delivery{all: s.flights}
 	defer d.gone()
-	var unread error
-	if r.Unread != "" {
-		unread = errors.New(r.Unread)
-	}
 	stop := t.beating()
-	said, log := s.exchange(ctx, settings, d, exchanged{r.Payload, unread})
+	answer, told, err := judge(ctx)
 	stop()
-	answer := &frame.Message{Kind: frame.Answer, Body: said.Stdout,
-		Words: words(wordStderr, said.Answer.Stderr, wordReason, log, wordExit, strconv.Itoa(said.Exit))}
+	if err != nil {
+		t.elsewhere(err.Error()) // of another release, perhaps: the client knows better
+		return
+	}
 	if t.say(answer) && t.heardWritten() {
-		said.Told()
+		told()
 		d.written(ctx)
 	}
 }
 
-// exchanged is the input of a runtime.
-type exchanged struct {
-	payload []byte
-	unread  error
+// hook answers a hook's request.
+func (s *Server) hook(ctx context.Context, t *talker, m *frame.Message) {
+	d := &delivery{all: s.flights}
+	s.respond(ctx, t, m, d, func(ctx context.Context) (*frame.Message, func(), error) {
+		r := request(m)
+		settings, err := s.settings(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		var unread error
+		if r.Unread != "" {
+			unread = errors.New(r.Unread)
+		}
+		said, log := s.exchange(ctx, settings, d, r.Payload, unread)
+		return &frame.Message{Kind: frame.Answer, Body: said.Stdout,
+			Words: words(wordStderr, said.Answer.Stderr, wordReason, log, wordExit, strconv.Itoa(said.Exit))}, said.Told, nil
+	})
 }
 
-// exchange answers one input, and also returns messages for people.
-func (s *Server) exchange(ctx context.Context, settings session.Settings, d *delivery, in exchanged) (session.Reply, string) {
+// exchange answers the payload of a runtime, and also returns messages for people. unread is why the
+// payload is incomplete; nil: it is complete.
+func (s *Server) exchange(ctx context.Context, settings session.Settings, d *delivery, payload []byte, unread error) (session.Reply, string) {
 	var log logged
 	x := session.Exchange{Settings: settings, Asker: d, Stderr: program.Messages(&log)}
 	if s.opt.Store != nil {
 		x.Store = deliveryStore{s.opt.Store, d}
 	}
-	r := x.Run(ctx, in.payload, in.unread)
+	r := x.Run(ctx, payload, unread)
 	return r, log.String()
 }
 
@@ -282,4 +297,92 @@ func (s *Server) settings(r *Request) (x session.Settings, err error) {
 		x.Moment, err = dialect.Find(x.Dialect, r.Event)
 	}
 	return x, err
+}
+
+// ask has an event in the fabric's own form judged: see [Client].
+func (s *Server) ask(ctx context.Context, t *talker, m *frame.Message) {
+	d := &delivery{all: s.flights, borrow: m.Words[wordBorrow] != ""}
+	s.respond(ctx, t, m, d, func(ctx context.Context) (*frame.Message, func(), error) {
+		q, err := s.question(m)
+		if err != nil {
+			return nil, nil, err
+		}
+		j := d.Ask(ctx, q)
+		answer := &frame.Message{Kind: frame.Answer, Words: words(wordID, j.Verdict.EventID)}
+		if j.Unjudged != nil {
+			answer.Words[wordUnjudged] = j.Unjudged.Error()
+		}
+		answer.Body, err = schema.Marshal(j.Verdict)
+		return answer, func() {}, err
+	})
+}
+
+// question decodes a client's request.
+func (s *Server) question(m *frame.Message) (q decide.Question, err error) {
+	e := new(schema.Event)
+	if err := schema.Unmarshal(m.Body, e); err != nil {
+		return q, err
+	}
+	if e.AgentID == "" || !e.HookType.Known() {
+		return q, errors.New("the event names no agent, or an unknown event type")
+	}
+	w := m.Words
+	e.Mute, e.MidTurn = w[wordMute] != "", w[wordMidTurn] != "" // the event's JSON does not contain them
+	q = decide.Question{
+		Event: e, Workspaces: w[wordWorkspaces], Unreachable: w[wordUnreachable],
+		Key: w[wordKey], Pair: w[wordPair], ByID: w[wordByID] != "", Apart: w[wordApart], Native: []byte(w[wordNative]),
+	}
+	if q.Unreachable == "" {
+		q.Unreachable = s.opt.Unreachable
+	}
+	if w[wordUnreadable] != "" {
+		q.Unreadable = errors.New(w[wordUnreadable])
+	}
+	return q, nil
+}
+
+// A Status describes a running daemon.
+type Status struct {
+	// Release is the version of the program.
+	Release string `json:"release"`
+	PID     int    `json:"pid"`
+	// Began is when the daemon started.
+	Began time.Time `json:"began"`
+	// NATS is the URL of the fabric, without names and passwords.
+	NATS string `json:"nats"`
+	// Calls counts answered calls, Active the calls in flight, and Shared the further
+	// deliveries of calls that were already judged. SharedByContent counts those of Shared
+	// without the runtime's id of the call, which may also be the same call made again
+	// within 3 s.
+	Calls           int64 `json:"calls"`
+	Active          int64 `json:"active"`
+	Shared          int64 `json:"shared"`
+	SharedByContent int64 `json:"shared_by_content"`
+}
+
+// Status returns the current status of the daemon.
+func (s *Server) Status() Status {
+	s.flights.mu.Lock()
+	shared := s.flights.shared
+	s.flights.mu.Unlock()
+	return Status{Release: schema.Release, PID: os.Getpid(), Began: s.began.UTC(), NATS: bus.RedactURL(s.opt.NATS),
+		Calls: s.served.Load(), Active: s.active.Load(), Shared: shared.byID + shared.byContent, SharedByContent: shared.byContent}
+}
+
+// Ask returns the status of the daemon at a socket.
+func Ask(ctx context.Context, socket string) (st Status, err error) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(silence)
+	}
+	l, err := (&Client{Socket: socket}).dial(ctx)
+	if err != nil {
+		return st, err
+	}
+	defer l.Close()
+	m, err := talk(l, &frame.Message{Kind: frame.Status}, deadline)
+	if err != nil {
+		return st, err
+	}
+	return st, schema.Unmarshal(m.Body, &st)
 }

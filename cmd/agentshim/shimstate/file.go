@@ -3,49 +3,44 @@ package shimstate
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A format says how a value of type T is stored.
-type format[T any] struct {
+// A file is a state file, which holds one value. A writer locks it and replaces it as a whole, so that
+// readers need no lock: they see the value before or after the change.
+type file[T any] struct {
 	// name names the value in errors, such as "the agent's flags".
 	name string
 	// limit is the size limit of the file, in bytes.
 	limit  int
+	path   string
 	decode func(data []byte) (T, error)
 	encode func(v T) ([]byte, error)
-}
-
-// jsonFormat stores values as JSON.
-func jsonFormat[T any](name string, limit int) format[T] {
-	return format[T]{
-		name:  name,
-		limit: limit,
-		decode: func(data []byte) (T, error) {
-			var v T
-			err := schema.Unmarshal(data, &v)
-			return v, err
-		},
-		encode: func(v T) ([]byte, error) { return schema.Marshal(v) },
-	}
-}
-
-// A file is a state file, which holds one value. A writer locks it and replaces it as a whole, so that
-// readers need no lock: they see the value before or after the change.
-type file[T any] struct {
-	format[T]
-
-	path string
 	// lock is the path of the lock file of the writers.
 	lock string
 	// expiry is the age at which [file.update] removes this file and those beside it; 0: never.
 	expiry time.Duration
+}
+
+// jsonFile returns a file that stores its value as JSON.
+func jsonFile[T any](name string, limit int, path, lock string, expiry time.Duration) file[T] {
+	decode := func(data []byte) (v T, err error) {
+		if err = schema.Unmarshal(data, &v); err != nil {
+			v = *new(T)
+		}
+		return v, err
+	}
+	encode := func(v T) ([]byte, error) { return schema.Marshal(v) }
+	return file[T]{name: name, limit: limit, path: path, decode: decode, encode: encode, lock: lock, expiry: expiry}
 }
 
 // load returns the value, and when it was written. The value of a missing file is the zero value.
@@ -110,10 +105,34 @@ func lockIn(path string) (unlock func(), err error) {
 	return lock(path)
 }
 
+// lock locks a file for writers. It polls, because a wait in the kernel would hold a thread, even after
+// the hook's deadline.
+func lock(path string) (unlock func(), err error) {
+	begun := time.Now()
+	for pause := time.Millisecond; ; pause = min(2*pause, longestPause) {
+		f, err := TryLock(path)
+		switch {
+		case err == nil:
+			return func() { _ = f.Close() }, nil
+		case !errors.Is(err, ErrLocked):
+			return nil, err
+		case time.Since(begun) >= lockTime:
+			return nil, fmt.Errorf("another process has held the lock %s for %s", path, lockTime)
+		}
+		time.Sleep(pause/2 + rand.N(pause)) // so that processes do not poll at the same time
+	}
+}
+
+// ErrLocked says that another process holds a lock.
+var ErrLocked = errors.New("another process holds the lock")
+
 const (
-	// tempPrefix begins the names of files that are being written.
+	// lockTime is how long a shim waits for a lock, and longestPause limits the average time between two attempts.
+	lockTime     = 250 * time.Millisecond
+	longestPause = 8 * time.Millisecond
+	// tempPrefix begins the names of files that are being written, and tempExpiry is the age at which their
+	// writer has died.
 	tempPrefix = ".new-"
-	// tempExpiry is the age at which the writer of such a file has died.
 	tempExpiry = time.Minute
 )
 
@@ -132,4 +151,54 @@ func expire(dir string, age time.Duration) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}
+}
+
+// errLarge says that a file is larger than the files that agentshim writes.
+var errLarge = errors.New("agentshim never writes that much; delete the file")
+
+// readBounded reads a file up to limit bytes, and returns when it was written. The data of a missing file is
+// nil. If the file is larger, its beginning is returned with the error. Anything but a regular file is an
+// error, because reading a pipe could block.
+func readBounded(path string, limit int) (data []byte, written time.Time, err error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, written, nil
+	}
+	if err != nil {
+		return nil, written, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, written, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, written, fmt.Errorf("%s is not a regular file; delete it", path)
+	}
+	data, err = io.ReadAll(io.LimitReader(file, int64(limit)+1))
+	if err != nil {
+		return nil, written, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if len(data) > limit {
+		return data[:limit], written, fmt.Errorf("%s has more than %d bytes: %w", path, limit, errLarge)
+	}
+	return data, info.ModTime(), nil
+}
+
+// Replace replaces a file in one step: readers see the old or the new content.
+func Replace(path string, data []byte) error { return Put(path, data, os.Rename) }
+
+// Put writes a file completely or not at all, with mode 0600. put moves the new file to its path:
+// [os.Rename] replaces a file, [os.Link] fails if there is one.
+func Put(path string, data []byte, put func(from, to string) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return put(f.Name(), path)
 }

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
 )
@@ -24,8 +23,6 @@ const (
 	suffix = ".json"
 	// lockName is the lock file of a folder.
 	lockName = ".lock"
-	// lockTime is how long a shim waits for a lock.
-	lockTime = 250 * time.Millisecond
 )
 
 // A Folder is the state folder of shims; an empty one stores nothing.

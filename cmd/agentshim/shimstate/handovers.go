@@ -106,9 +106,9 @@ func (f Folder) AddHandover(h client.Handover, acknowledged []string) error {
 }
 
 func handoverFile(dir, token string) file[handovers] {
-	format := jsonFormat[handovers]("the handovers of the agent", maxHandoverFile)
-	format.decode = decodeHandovers
-	return file[handovers]{format: format, path: filepath.Join(dir, token+suffix), lock: filepath.Join(dir, lockName), expiry: handoverExpiry}
+	stored := jsonFile[handovers]("the handovers of the agent", maxHandoverFile, filepath.Join(dir, token+suffix), filepath.Join(dir, lockName), handoverExpiry)
+	stored.decode = decodeHandovers
+	return stored
 }
 
 // decodeHandovers rejects an event that is no UUID: it would make the shim's requests malformed.

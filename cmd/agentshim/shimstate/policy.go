@@ -207,8 +207,8 @@ func same(dir string, o *Offer) bool {
 
 func policyFile(dir string) file[*schema.PolicyAnswer] {
 	return file[*schema.PolicyAnswer]{
-		format: format[*schema.PolicyAnswer]{name: "the policy", limit: schema.MaxPolicy + maxSmall, decode: decodePolicy, encode: encodePolicy},
-		path:   filepath.Join(dir, "policy"), lock: filepath.Join(dir, lockName),
+		name: "the policy", limit: schema.MaxPolicy + maxSmall, path: filepath.Join(dir, "policy"), decode: decodePolicy, encode: encodePolicy,
+		lock: filepath.Join(dir, lockName),
 	}
 }
 
@@ -247,19 +247,14 @@ func policyDigest(a *schema.PolicyAnswer) string {
 // that the key stays known if that file is lost.
 func keyFile(dir string) file[[]byte] {
 	return file[[]byte]{
-		format: format[[]byte]{name: "the key", limit: maxSmall, decode: decodeKey, encode: encodeKey},
-		path:   filepath.Join(dir, "key"), lock: filepath.Join(dir, lockName),
+		name: "the key", limit: maxSmall, path: filepath.Join(dir, "key"), lock: filepath.Join(dir, lockName),
+		encode: func(key []byte) ([]byte, error) { return []byte(base64.StdEncoding.EncodeToString(key) + "\n"), nil },
+		decode: func(data []byte) ([]byte, error) {
+			key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
+			if err != nil || len(key) != ed25519.PublicKeySize {
+				return nil, errors.New("it contains no key; delete the file to trust the next fabric that answers")
+			}
+			return key, nil
+		},
 	}
-}
-
-func encodeKey(key []byte) ([]byte, error) {
-	return []byte(base64.StdEncoding.EncodeToString(key) + "\n"), nil
-}
-
-func decodeKey(data []byte) ([]byte, error) {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(data)))
-	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, errors.New("it contains no key; delete the file to trust the next fabric that answers")
-	}
-	return key, nil
 }

@@ -77,8 +77,7 @@ func (f Folder) reachedFile(url string) file[[]string] {
 
 func (f Folder) reachedFileNamed(name string) file[[]string] {
 	return file[[]string]{
-		format: format[[]string]{name: "the list of fabrics", limit: maxReachedFile, decode: decodeReached, encode: encodeReached},
-		path:   f.path(reachedFolder, name),
+		name: "the list of fabrics", limit: maxReachedFile, path: f.path(reachedFolder, name), decode: decodeReached, encode: encodeReached,
 	}
 }
 

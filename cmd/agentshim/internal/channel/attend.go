@@ -113,9 +113,9 @@ func (w *Writer) change(s shown, sequence uint64, parked []string) (changed bool
 // until the caller calls unlock.
 func (w *Writer) takeBack() (back bool, unlock func(), err error) {
 	dir := folder(w.Dir)
-	unlock, ok, err := lock(dir.path(readerLock))
+	unlock, ok, err := dir.lock(readerLock)
 	if err != nil || !ok {
-		return false, func() {}, err
+		return false, unlock, err
 	}
 	back, err = dir.move(FileName, withdrawnName)
 	return back, unlock, err

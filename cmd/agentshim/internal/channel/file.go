@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -147,6 +148,15 @@ func (f folder) has(name string) bool {
 	return err == nil
 }
 
+// lock locks a file exclusively, without waiting. ok is false if another process holds the lock.
+func (f folder) lock(name string) (unlock func(), ok bool, err error) {
+	l, err := shimstate.TryLock(f.path(name))
+	if errors.Is(err, shimstate.ErrLocked) {
+		err = nil
+	}
+	return func() { _ = l.Close() }, l != nil, err
+}
+
 // move renames a file, and reports whether the file existed.
 func (f folder) move(from, to string) (bool, error) {
 	err := os.Rename(f.path(from), f.path(to))
@@ -158,7 +168,7 @@ func (f folder) move(from, to string) (bool, error) {
 
 // drop removes a file. A missing file is not an error.
 func (f folder) drop(name string) error {
-	if err := os.Remove(f.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(f.path(name)); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ func (r *Reader) Take(names ...string) (content string, done func(told bool)) {
 	if !r.dir.has(FileName) {
 		return "", nil
 	}
-	unlock, ok, err := lock(r.dir.path(readerLock))
+	unlock, ok, err := r.dir.lock(readerLock)
 	if err != nil {
 		r.trouble(err)
 	}
@@ -81,17 +82,10 @@ func (r *Reader) text(names []string) (*Text, error) {
 	r.mu.Lock()
 	last := r.last
 	r.mu.Unlock()
-	if last > 0 && t.Sequence <= last {
+	if last > 0 && t.Sequence <= last || t.Inject.Content == "" {
 		return nil, r.dir.drop(FileName) // this reader delivered it, and failed to remove it
 	}
-	if t.Inject.Content == "" {
-		return nil, r.dir.drop(FileName)
-	}
-	matcher := t.Matchers
-	if matcher == "" {
-		matcher = t.Matcher
-	}
-	m, err := match.Compile(matcher)
+	m, err := match.Compile(cmp.Or(t.Matchers, t.Matcher))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: tool_matcher: %w: %w", r.dir.path(FileName), err, errGarbage), r.dir.drop(FileName))
 	}

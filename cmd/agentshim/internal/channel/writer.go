@@ -85,7 +85,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
 		return err
 	}
-	unlock, ok, err := lock(dir.path(writerLock))
+	unlock, ok, err := dir.lock(writerLock)
 	if err != nil {
 		return err
 	}

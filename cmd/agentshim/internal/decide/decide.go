@@ -64,6 +64,12 @@ type Judgement struct {
 	Unjudged error
 }
 
+// An Asker has calls judged, and records which verdicts were handed over: a [Judge], or a layer before one.
+type Asker interface {
+	Ask(ctx context.Context, q Question) Judgement
+	Handed(ctx context.Context, v *schema.Verdict, within time.Duration)
+}
+
 // A Judge has the fabric judge calls. [New] and [NewResident] make one. It is safe for use by
 // several goroutines.
 type Judge struct {

@@ -32,7 +32,7 @@ func (v *fixedAsker) Ask(_ context.Context, q decide.Question) decide.Judgement 
 func (*fixedAsker) Handed(context.Context, *schema.Verdict, time.Duration) {}
 
 // newTestConn returns a conn whose client and server are two buffers.
-func newTestConn(a Asker) (c *conn, client, server *bytes.Buffer) {
+func newTestConn(a decide.Asker) (c *conn, client, server *bytes.Buffer) {
 	client, server = &bytes.Buffer{}, &bytes.Buffer{}
 	p := Pipe{Guard: &Guard{Asker: a, Agent: "a", Server: "srv", Stderr: io.Discard}, ToClient: client}
 	return newConn(context.Background(), &p, server, func(error) {}), client, server

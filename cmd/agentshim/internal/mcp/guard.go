@@ -14,15 +14,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
-	agentsession "github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/schema"
 )
-
-// An Asker gets verdicts on calls, and acknowledges what a verdict delivered.
-type Asker interface {
-	agentsession.Asker
-	Handed(ctx context.Context, v *schema.Verdict, within time.Duration)
-}
 
 // A Channel has content for an agent that waits for the result of a tool.
 type Channel interface {
@@ -41,7 +34,7 @@ const (
 // A Guard asks the fabric about tool calls, before and after the server runs them.
 type Guard struct {
 	// Asker gets the verdicts.
-	Asker Asker
+	Asker decide.Asker
 	// Agent is the agent's id; empty: the client's runtime and session.
 	Agent string
 	// Server is the server's name in the runtime's configuration; empty: the server's own name,

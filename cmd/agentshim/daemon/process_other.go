@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 )
-
-// ErrTaken is returned if another daemon serves the socket.
-var ErrTaken = errors.New("another daemon already serves this socket")
 
 // Listen returns an error: this system cannot identify the peer of a socket.
 func Listen(string) (*net.UnixListener, func(), error) {
@@ -20,5 +18,11 @@ func Listen(string) (*net.UnixListener, func(), error) {
 // Activated returns no sockets: this system has no systemd.
 func Activated() ([]*net.UnixListener, error) { return nil, nil }
 
-// makeOwn makes a folder.
+// Detached returns an error: this system has no daemons.
+func (Start) Detached() error { return errors.ErrUnsupported }
+
 func makeOwn(dir string) error { return os.MkdirAll(dir, 0o700) }
+
+func dial(string, time.Time) (line, error) {
+	return nil, fmt.Errorf("%w: %w", ErrAbsent, errors.ErrUnsupported)
+}

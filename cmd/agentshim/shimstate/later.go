@@ -1,0 +1,180 @@
+package shimstate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+const (
+	// injectionsFolder holds injections for a later event: one folder per agent.
+	injectionsFolder = ".later"
+	// maxInjections limits the injections for one event, in bytes.
+	maxInjections = 4 << 20
+	// injectionsExpiry is how long injections wait. A tool call ends before that, or never.
+	injectionsExpiry = 24 * time.Hour
+)
+
+// AddInjections stores injections for the event after an agent's tool call, behind those that are
+// stored already. pair identifies the call; empty: any call.
+func (f Folder) AddInjections(agent, pair string, all []schema.Injection) error {
+	file, err := f.injectionsFile(agent, pair)
+	if err != nil {
+		return err
+	}
+	return file.update(func(stored *[]schema.Injection) (bool, error) {
+		*stored = append(*stored, all...)
+		return true, nil
+	})
+}
+
+// Injections returns the injections that are stored for the event after a call.
+func (f Folder) Injections(agent, pair string) []schema.Injection {
+	file, err := f.injectionsFile(agent, pair)
+	if err != nil {
+		return nil
+	}
+	all, _, _ := file.load()
+	return all
+}
+
+// RemoveInjections removes the injections for the event after a call.
+func (f Folder) RemoveInjections(agent, pair string) {
+	if file, err := f.injectionsFile(agent, pair); err == nil {
+		_ = file.remove()
+	}
+}
+
+func (f Folder) injectionsFile(agent, pair string) (of file[[]schema.Injection], err error) {
+	if f == "" {
+		return of, errNoFolder
+	}
+	token, err := agentToken(agent)
+	if err != nil {
+		return of, err
+	}
+	name := "any"
+	if pair != "" {
+		name = digestName(pair)
+	}
+	dir := f.path(injectionsFolder, token)
+	return jsonFile[[]schema.Injection]("the injections of one tool call", maxInjections, filepath.Join(dir, name+suffix), filepath.Join(dir, lockName), injectionsExpiry), nil
+}
+
+// digestName returns a file name for a text of any form.
+func digestName(text string) string {
+	digest := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(digest[:16])
+}
+
+const (
+	// flagsFolder holds agents' flags: one folder per agent, with one file per session.
+	flagsFolder = ".flags"
+	// maxFlags limits the flags of a session, in bytes: every event carries them.
+	maxFlags = 64 << 10
+	// flagsExpiry is how long flags are stored after their last change.
+	flagsExpiry = 30 * 24 * time.Hour
+)
+
+// Flags returns the flags of an agent in a session, as a JSON object; nil if it has none, or they
+// cannot be read.
+func (f Folder) Flags(agent, session string) jsontext.Value {
+	file, err := f.flagsFile(agent, session)
+	if err != nil {
+		return nil
+	}
+	flags, _, _ := file.load()
+	return flags
+}
+
+// SetFlags sets flags of an agent in a session; null removes one. If there would be too many, or
+// they would be too long, all stay as they were.
+func (f Folder) SetFlags(agent, session string, set map[string]jsontext.Value) error {
+	file, err := f.flagsFile(agent, session)
+	if err != nil {
+		return err
+	}
+	return file.update(func(flags *jsontext.Value) (bool, error) {
+		all := map[string]jsontext.Value{}
+		if *flags != nil && schema.Unmarshal(*flags, &all) != nil {
+			clear(all) // unreadable flags are replaced
+		}
+		maps.Copy(all, set)
+		maps.DeleteFunc(all, func(_ string, v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' })
+		if len(all) > schema.MaxFlags {
+			return false, fmt.Errorf("the agent would have %d flags; the limit is %d", len(all), schema.MaxFlags)
+		}
+		data, err := schema.Marshal(all)
+		*flags = data
+		return true, err
+	})
+}
+
+func (f Folder) flagsFile(agent, session string) (of file[jsontext.Value], err error) {
+	if f == "" {
+		return of, errNoFolder
+	}
+	token, err := agentToken(agent)
+	if err != nil {
+		return of, err
+	}
+	dir := f.path(flagsFolder, token)
+	return file[jsontext.Value]{
+		name: "the agent's flags", limit: maxFlags, path: filepath.Join(dir, digestName(session)+suffix), lock: filepath.Join(dir, lockName), expiry: flagsExpiry,
+		encode: func(v jsontext.Value) ([]byte, error) { return v, nil },
+		decode: func(data []byte) (jsontext.Value, error) {
+			if v := jsontext.Value(data); v.Kind() == '{' && v.IsValid() {
+				return v, nil
+			}
+			return nil, errors.New("it is not a JSON object")
+		},
+	}, nil
+}
+
+const (
+	// versionsFile is in the state folder itself.
+	versionsFile = "runtimes.json"
+	// maxVersions limits it, in bytes: there are few runtimes.
+	maxVersions = 16 << 10
+	// maxVersion limits the version of one runtime, in bytes.
+	maxVersion = 64
+)
+
+// Versions returns the versions of the agent runtimes on this machine, as 'agentshim install' or
+// 'agentshim doctor' found them last. To ask a runtime takes far longer than a hook may.
+func (f Folder) Versions() map[string]string {
+	if f == "" {
+		return nil
+	}
+	all, _, _ := f.versions().load()
+	return all
+}
+
+// NoteVersion stores the version of a runtime.
+func (f Folder) NoteVersion(runtime, version string) error {
+	if f == "" || version == "" || len(version) > maxVersion {
+		return nil
+	}
+	return f.versions().update(func(all *map[string]string) (bool, error) {
+		if (*all)[runtime] == version {
+			return false, nil
+		}
+		if *all == nil {
+			*all = map[string]string{}
+		}
+		(*all)[runtime] = version
+		return true, nil
+	})
+}
+
+func (f Folder) versions() file[map[string]string] {
+	return jsonFile[map[string]string]("the list of runtimes", maxVersions, filepath.Join(string(f), versionsFile), filepath.Join(string(f), ".runtimes.lock"), 0)
+}
