@@ -64,7 +64,7 @@ func doctorCommand(code *int) *cobra.Command {
 	}
 	f := c.Flags()
 	l.flags(f, "none")
-	f.StringVar(&socket, "socket", "", "`PATH` of the daemon's unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state")
+	socketFlag(f, &socket, "")
 	f.StringSliceVar(&runtimes, "runtime", nil, "check only this `RUNTIME`; repeat the flag for several; default: all on this machine")
 	f.StringVar(&root, "root", "", "read all configuration files below `DIR`, such as an unpacked image; doctor then sends no test call; default: /")
 	program.Completes(c, "runtime", install.Names()...)

@@ -79,13 +79,7 @@ func drainCommand() *cobra.Command {
 func (d *drain) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	log, err := program.Logger(program.Messages(d.stderr))
-	if err != nil {
-		return err
-	}
-	decide.MakeWorkspaces(d.workspaces)
-	l := d.judgeLink("agentshim-drain", d.stderr, log)
-	g, err := l.Connect(ctx, d.agent, d.workspaces)
+	g, err := d.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,37 +107,28 @@ func (d *drain) run(ctx context.Context) error {
 	return fmt.Errorf("printed %d messages, and more items wait; run the command again", drainsMost)
 }
 
-// A lane is the queue of one agent.
-type lane struct {
-	*decide.Delivery
-	c *client.Client
-}
-
-func (l lane) DrainOne(ctx context.Context, agent, session, event string) (*schema.DrainAnswer, error) {
-	return l.c.DrainOne(ctx, agent, session, event)
-}
-
-func (l lane) Hold(ctx context.Context, agent string, events ...string) error {
-	return l.c.Hold(ctx, agent, events...)
-}
-
-func (l lane) Release(ctx context.Context, agent string, events ...string) error {
-	return l.c.Release(ctx, agent, events...)
-}
-
-func (l lane) AckKept(ctx context.Context, h client.Handover) error { return l.c.AckKept(ctx, h) }
-
-// write writes texts into the folder of a channel until ctx ends.
-func (d *drain) write(ctx context.Context) error {
+// connect connects to the fabric.
+func (d *drain) connect(ctx context.Context) (*decide.Delivery, error) {
 	log, err := program.Logger(program.Messages(d.stderr))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	decide.MakeWorkspaces(d.workspaces)
 	l := d.judgeLink("agentshim-drain", d.stderr, log)
+	return l.Connect(ctx, d.agent, d.workspaces)
+}
+
+// A lane is the queue of one agent.
+type lane struct {
+	*decide.Delivery
+	*client.Client
+}
+
+// write writes texts into the folder of a channel until ctx ends.
+func (d *drain) write(ctx context.Context) error {
 	first, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	g, err := l.Connect(first, d.agent, d.workspaces)
+	g, err := d.connect(first)
 	if err != nil {
 		return err
 	}

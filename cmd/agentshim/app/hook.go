@@ -65,7 +65,11 @@ func (h *hook) deadline() time.Time { return h.began.Add(h.timeout - schema.Marg
 // run gets an answer and writes it, and returns the exit code. It always writes an answer.
 func (h *hook) run(ctx context.Context) int {
 	h.began = time.Now()
-	h.identify()
+	if h.EventID == "" { // the daemon and the fabric get the same id
+		if id, err := uuid.NewV7(); err == nil {
+			h.EventID = id.String()
+		}
+	}
 	payload, unread := h.read()
 	if h.daemon != "" {
 		if code, ok := h.askDaemon(payload, unread); ok {
@@ -78,16 +82,6 @@ func (h *hook) run(ctx context.Context) int {
 		defer cancel()
 	}
 	return h.askFabric(ctx, payload, unread)
-}
-
-// identify gives the event an id, so that the daemon and the fabric get the same one.
-func (h *hook) identify() {
-	if h.EventID != "" {
-		return
-	}
-	if id, err := uuid.NewV7(); err == nil {
-		h.EventID = id.String()
-	}
 }
 
 // askFabric asks the fabric from this process, and writes the answer.

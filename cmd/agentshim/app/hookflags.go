@@ -1,6 +1,7 @@
 package app
 
 import (
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -9,11 +10,46 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
+
+// answerUsageError answers the runtime of a hook whose command line is wrong, in the runtime's own
+// form: it denies what can be denied, and lets a turn end, which exit code 2 would not. The error is
+// on stderr already. ok is false if the command line names no known runtime, or the runtime generic,
+// whose callers read the exit code.
+func answerUsageError(args []string, stdout io.Writer) (code int, ok bool) {
+	if !isHook(args) {
+		return 0, false
+	}
+	runtime, event := namedRuntime(args[1:])
+	d, err := dialect.For(runtime)
+	if err != nil || runtime == "generic" {
+		return 0, false
+	}
+	m, err := dialect.Find(d, event)
+	if err != nil {
+		m = dialect.Moment{} // any event
+	}
+	a := d.Refuse(m, "the command line of this agentshim hook is wrong, so agentshim did not ask the fabric; read its error on stderr, or run 'agentshim doctor'")
+	if _, err := stdout.Write(a.Stdout); err != nil {
+		return program.Failed, true
+	}
+	return a.Exit, true
+}
+
+// namedRuntime returns the values of --runtime and --event, and ignores all other flags.
+func namedRuntime(args []string) (runtime, event string) {
+	f := pflag.NewFlagSet("hook", pflag.ContinueOnError)
+	f.ParseErrorsAllowlist.UnknownFlags = true
+	f.SetOutput(io.Discard)
+	f.StringVar(&runtime, "runtime", "", "")
+	f.StringVar(&event, "event", "", "")
+	_ = f.Parse(args)              // what it read before an error counts
+	_ = program.FromEnvironment(f) // strings have no errors
+	return runtime, event
+}
 
 // hookCommand runs h, and stores its exit code in code.
 func hookCommand(h *hook, code *int) *cobra.Command {
@@ -37,25 +73,24 @@ func hookCommand(h *hook, code *int) *cobra.Command {
 			return nil
 		},
 	}
-	h.flags(c.Flags())
+	h.flags(c)
 	program.Completes(c, "runtime", dialect.Names()...)
-	program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
 	return c
 }
 
 // flags declares the flags of the command.
-func (h *hook) flags(f *pflag.FlagSet) {
+func (h *hook) flags(c *cobra.Command) {
+	f := c.Flags()
 	f.StringVar(&h.Runtime, "runtime", "", "the agent's `RUNTIME`: "+strings.Join(dialect.Names(), ", "))
 	f.StringVar(&h.event, "event", "", "`NAME` of the event, as the runtime or the fabric calls it; default: the name in the payload")
 	f.StringVar(&h.Agent, "agent", "", "the agent's `ID`; default: the id in the payload, else <runtime>-<session id>")
 	f.StringVar(&h.EventID, "event-id", "", "the event's id, a `UUID`; repeat the id of an earlier attempt that got no answer; default: a new id")
 	h.link.flags(f, "the working folder (cwd) of the event")
 	f.DurationVar(&h.timeout, "timeout", 60*time.Second, "the runtime's timeout for this hook, such as 30s; agentshim answers earlier")
-	f.StringVar(&h.Unreachable, "unreachable", "", "deny or allow tool calls and prompts when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
+	unreachableFlag(c, &h.Unreachable, "deny or allow tool calls and prompts when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
 	f.BoolVar(&h.managed, "managed", false, "for installations that users cannot change: read only HOOKFABRIC_AGENT from the environment, and use only the daemon at --socket; default: off")
 	program.Seal(f, "managed", "agent")
-	f.StringVar(&h.socket, "socket", "", "`PATH` of the daemon's unix socket; default: "+
-		"hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state; with --nats, agentshim does not use the daemon")
+	socketFlag(f, &h.socket, byItself)
 	f.BoolVar(&h.start, "start", false, "start a daemon for later calls if none runs; that daemon ends after 30m without a call; default: off")
 }
 
@@ -72,13 +107,8 @@ func (h *hook) check() (err error) {
 			return program.UsageError("--event: %w", err)
 		}
 	}
-	if h.Unreachable == "" {
-		if h.Unreachable = decide.UnreachableAllow; h.managed {
-			h.Unreachable = decide.UnreachableDeny
-		}
-	}
-	if h.Unreachable != decide.UnreachableDeny && h.Unreachable != decide.UnreachableAllow {
-		return program.UsageError("--unreachable is %q; write deny or allow", h.Unreachable)
+	if err := checkUnreachable(&h.Unreachable, h.managed); err != nil {
+		return err
 	}
 	if err := session.CheckID(h.EventID); err != nil {
 		return program.UsageError("--event-id: %w", err)

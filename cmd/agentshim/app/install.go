@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/doctor"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
@@ -68,10 +68,9 @@ func installCommand() *cobra.Command {
 	program.TLSFlags(f, &h.TLS)
 	f.StringVar(&h.State, "state", "", "state folder `DIR` of the hooks; default: as for 'agentshim hook'")
 	f.DurationVar(&h.Timeout, "timeout", schema.RuntimeTimeout, "how long the runtime waits for an answer, 2s to 1h; agentshim answers earlier, and a hook in hooks.yaml can use four fifths of it")
-	f.StringVar(&h.Unreachable, "unreachable", "", "deny or allow tool calls and prompts when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
+	unreachableFlag(c, &h.Unreachable, "deny or allow tool calls and prompts when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
 	f.StringVar(&h.URL, "http", "", "have the runtime send its events to the daemon at this `URL` instead of starting agentshim; only for Claude Code "+install.Blocking().String()+" or later; without a value: the daemon of this machine")
 	f.Lookup("http").NoOptDefVal = thisDaemon
-	program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
 	f.BoolVar(&h.Approve, "auto-approve", false, "ask the fabric before the runtime asks its user for approval; default: off")
 	f.BoolVar(&h.Models, "models", false, "also ask the fabric at calls of the model, if the runtime has hooks for them; default: off")
 	f.BoolVar(&in.trust, "trust", false, "make Codex trust the hooks; Codex skips hooks that it does not trust; default: off")
@@ -131,7 +130,12 @@ func (in *installing) run(c *cobra.Command, plan func(context.Context) (install.
 		return err
 	}
 	if in.dryRun {
-		return in.show(&p)
+		diff := p.Diff()
+		if !p.Changed() {
+			diff = "there is nothing to change\n"
+		}
+		_, err := io.WriteString(in.stdout, diff)
+		return err
 	}
 	said, err := p.Apply(time.Now())
 	for _, s := range said {
@@ -197,15 +201,6 @@ func (in *installing) sayUnchanged() {
 	}
 }
 
-func (in *installing) show(p *install.Plan) error {
-	if !p.Changed() {
-		_, err := fmt.Fprintln(in.stdout, "there is nothing to change")
-		return err
-	}
-	_, err := io.WriteString(in.stdout, p.Diff())
-	return err
-}
-
 // prepare determines the settings that the command line does not name.
 func (in *installing) prepare(c *cobra.Command) (err error) {
 	if err := in.fromCommandLine(c); err != nil {
@@ -222,8 +217,9 @@ func (in *installing) prepare(c *cobra.Command) (err error) {
 	default:
 		in.Scope = install.User
 	}
-	if u := in.Hook.Unreachable; u != "" && u != decide.UnreachableDeny && u != decide.UnreachableAllow {
-		return program.UsageError("--unreachable is %q; write deny or allow", u)
+	unreachable := in.Hook.Unreachable // the hooks keep an empty one
+	if err := checkUnreachable(&unreachable, false); err != nil {
+		return err
 	}
 	if in.Machine, err = machine(in.Machine.Root); err != nil {
 		return err
@@ -343,4 +339,55 @@ func machine(root string) (m install.Machine, err error) {
 	m.Home, _ = os.UserHomeDir() // an error reports an unknown folder where it is needed
 	m.Dir, _ = os.Getwd()
 	return m, nil
+}
+
+// trustable rejects --trust where it is not needed and where it cannot work.
+func (in *installing) trustable() error {
+	switch {
+	case !in.trust:
+		return nil
+	case in.Runtime != "codex" || in.managed:
+		return program.UsageError("--trust works only for codex without --managed; leave it out, nothing else needs it")
+	case in.Machine.Root != "":
+		return program.UsageError("--trust talks to the Codex of this machine and does not work with --root; trust the hooks when the image runs")
+	}
+	return nil
+}
+
+// trustCodex makes Codex trust the hooks of agentshim, or forget them before they are
+// removed.
+func (in *installing) trustCodex(ctx context.Context, trust bool) error {
+	n, err := in.tellCodex(ctx, trust)
+	if err != nil {
+		return fmt.Errorf("the hooks are installed, but Codex skips them because it does not trust them yet: %w; run codex, enter /hooks, and trust those of agentshim", err)
+	}
+	if n > 0 && trust {
+		fmt.Fprintf(in.stdout, "Codex trusts %d hooks of agentshim now\n", n)
+	}
+	return nil
+}
+
+// tellCodex makes Codex trust, or forget, the hooks in the installation's own file. It
+// ignores similar hooks in other files, because another program may have written them. It
+// returns the number of hooks.
+func (in *installing) tellCodex(ctx context.Context, trust bool) (int, error) {
+	ours, err := install.Find(in.Machine, in.Runtime, in.Scope)
+	if err != nil {
+		return 0, err
+	}
+	return probe.TrustCodex(ctx, in.Machine.Dir, trust, func(h *probe.CodexHook) bool {
+		source, err := filepath.EvalSymlinks(h.Source)
+		return err == nil && source == ours.Path && h.TrustStatus != "managed" &&
+			slices.ContainsFunc(ours.Hooks, func(o install.Owned) bool { return o.Line == h.Command })
+	})
+}
+
+// forget makes Codex forget the hooks of agentshim, if Codex is installed.
+func (in *installing) forget(ctx context.Context) {
+	if in.Runtime != "codex" || in.managed || in.dryRun || in.Machine.Root != "" || !in.Version.Known() {
+		return
+	}
+	if err := in.trustCodex(ctx, false); err != nil {
+		fmt.Fprintf(in.stderr, "agentshim: Codex still lists the hashes of removed hooks, which does no harm: %v\n", errors.Unwrap(err))
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/hookfabric/hookfabric/bus"
@@ -42,6 +43,33 @@ func (l *link) flags(f *pflag.FlagSet, workspaces string) {
 func stateFlag(f *pflag.FlagSet, at *string) {
 	f.StringVar(at, "state", "", "state folder `DIR`, where agentshim keeps the last policy and unacknowledged deliveries; default: hookfabric in $XDG_STATE_HOME, else in ~/.local/state, "+
 		"else, if agentshim can write neither, a folder of this user in /run/user or /var/tmp")
+}
+
+// socketFlag declares --socket; more follows its default.
+func socketFlag(f *pflag.FlagSet, at *string, more string) {
+	f.StringVar(at, "socket", "", "`PATH` of the daemon's unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state"+more)
+}
+
+// byItself says when hooks and proxies do not use the daemon.
+const byItself = "; with --nats, agentshim does not use the daemon"
+
+// unreachableFlag declares --unreachable for calls of some kind. The default is for [checkUnreachable].
+func unreachableFlag(c *cobra.Command, at *string, usage string) {
+	c.Flags().StringVar(at, "unreachable", "", usage)
+	program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
+}
+
+// checkUnreachable fills in the default of --unreachable, and rejects unknown values.
+func checkUnreachable(at *string, managed bool) error {
+	if *at == "" {
+		if *at = decide.UnreachableAllow; managed {
+			*at = decide.UnreachableDeny
+		}
+	}
+	if *at != decide.UnreachableDeny && *at != decide.UnreachableAllow {
+		return program.UsageError("--unreachable is %q; write deny or allow", *at)
+	}
+	return nil
 }
 
 // resolve fills in the settings that f does not name: the state folder and the fabric. All

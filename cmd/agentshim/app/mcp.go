@@ -62,7 +62,6 @@ func mcpCommand(code *int) *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	defer program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
 	f.SetInterspersed(false)
 	f.StringVar(&p.agent, "agent", "", "the agent's `ID`; use the ID of the runtime's own hooks; default: <runtime>-<session>, as the client reports them")
 	f.StringVar(&p.server, "server", "", "`NAME` of the server in the client's configuration; hooks see its tools as mcp__NAME__TOOL, or under the name that the client's own hooks use; default: the server's own name")
@@ -71,20 +70,17 @@ func mcpCommand(code *int) *cobra.Command {
 	f.StringVar(&p.url, "url", "", "`URL` of an MCP server that uses streamable HTTP, instead of PROGRAM")
 	f.StringVar(&p.listen, "listen", "", "with --url: serve clients over HTTP at this loopback address `HOST:PORT` instead of stdin and stdout; clients use http://HOST:PORT/TOKEN and the server's path, or send the token in the header "+mcp.TokenHeader+"; agentshim keeps the token in mcp.token in --state")
 	f.StringVar(&p.headers, "headers", "", "with --url: `FILE` with lines NAME: VALUE, such as Authorization: Bearer TOKEN; agentshim adds them to each request to the server; default: none")
-	f.StringVar(&p.socket, "socket", "", "`PATH` of the daemon's unix socket; default: "+
-		"hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state; with --nats, agentshim does not use the daemon")
+	socketFlag(f, &p.socket, byItself)
 	program.DurationVar(f, &p.timeout, "timeout", mcp.DefaultTimeout, "limit for one question to the fabric, such as 30s")
 	program.DurationVar(f, &p.askTimeout, "ask-timeout", mcp.DefaultAskTimeout, "limit for the client's user to approve a call, such as 10m")
 	f.BoolVar(&p.managed, "managed", false, "for installations that users cannot change: deny calls when the fabric does not answer and no policy is known; default: off")
-	f.StringVar(&p.unreachable, "unreachable", "", "deny or allow tool calls when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
+	unreachableFlag(c, &p.unreachable, "deny or allow tool calls when the fabric does not answer and no policy is known; default: allow, or deny with --managed")
 	return c
 }
 
 func (p *proxy) check(args []string) error {
-	if p.unreachable == "" {
-		if p.unreachable = decide.UnreachableAllow; p.managed {
-			p.unreachable = decide.UnreachableDeny
-		}
+	if err := checkUnreachable(&p.unreachable, p.managed); err != nil {
+		return err
 	}
 	switch {
 	case p.url != "" && len(args) > 0:
@@ -93,8 +89,6 @@ func (p *proxy) check(args []string) error {
 		return program.UsageError("--listen and --headers need --url; add --url URL, or leave them out")
 	case p.url == "" && len(args) == 0:
 		return program.UsageError("the MCP server is missing; write its command line after --, as in 'agentshim mcp -- PROGRAM ARG', or its address with --url")
-	case p.unreachable != decide.UnreachableDeny && p.unreachable != decide.UnreachableAllow:
-		return program.UsageError("--unreachable is %q; write deny or allow", p.unreachable)
 	case p.timeout <= 0:
 		return program.UsageError("--timeout is %s; write a positive duration such as 30s", p.timeout)
 	case p.askTimeout <= 0:

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,8 +52,8 @@ func serveCommand() *cobra.Command {
 		Example: "  agentshim serve --nats nats://127.0.0.1:4222",
 		Args:    program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if s.unreachable != decide.UnreachableDeny && s.unreachable != decide.UnreachableAllow {
-				return program.UsageError("--unreachable is %q; write deny or allow", s.unreachable)
+			if err := checkUnreachable(&s.unreachable, false); err != nil {
+				return err
 			}
 			if s.idle < 0 {
 				return program.UsageError("--idle is %s; write a duration such as 30m, or 0 for never", s.idle)
@@ -62,11 +64,10 @@ func serveCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	defer program.Completes(c, "unreachable", decide.UnreachableDeny, decide.UnreachableAllow)
 	s.link.flags(f, "the working folder (cwd) of each event")
-	f.StringVar(&s.socket, "socket", "", "`PATH` of the daemon's unix socket; default: hookfabric/agentshim.sock in $XDG_RUNTIME_DIR, else agentshim.sock in --state")
+	socketFlag(f, &s.socket, "")
 	f.StringVar(&s.http, "http", daemon.DefaultHTTP, "loopback address `HOST:PORT` for HTTP; port 0 chooses a free port; empty: no HTTP")
-	f.StringVar(&s.unreachable, "unreachable", "allow", "deny or allow calls when the fabric does not answer and no policy is known; clients may choose differently")
+	unreachableFlag(c, &s.unreachable, "deny or allow calls when the fabric does not answer and no policy is known; clients may choose differently; default: allow")
 	program.DurationVar(f, &s.idle, "idle", 0, "end after this time without a call, such as 30m; 0: never")
 	return c
 }
@@ -162,4 +163,56 @@ func (s *serve) serve(ctx context.Context, place daemon.Place, sockets []*net.Un
 	err = errors.Join(err, endHTTP(last), s.server.Wait(last))
 	s.log.Info("ended", "calls", s.server.Status().Calls)
 	return err
+}
+
+// serveHTTP starts the HTTP endpoint and writes its address to the card.
+func (s *serve) serveHTTP(place daemon.Place) (end func(context.Context) error, err error) {
+	card := daemon.Card{Socket: place.Socket(), PID: os.Getpid(), Creds: s.creds, TLS: s.tls}
+	if bus.RedactURL(s.nats) == s.nats {
+		card.NATS = s.nats
+	}
+	end = func(context.Context) error { return nil }
+	if s.http != "" && s.state != "" {
+		l, err := s.listenHTTP()
+		if err != nil {
+			return nil, err
+		}
+		card.URL, card.TokenFile = "http://"+l.Addr().String(), place.Token()
+		server := &http.Server{
+			Handler: s.server.Handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+			ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- server.Serve(l) }()
+		end = func(ctx context.Context) error {
+			err := server.Shutdown(ctx)
+			if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
+				err = errors.Join(err, e)
+			}
+			return err
+		}
+		s.log.Info("serving", "http", card.URL)
+	}
+	if err := place.WriteCard(card); err != nil {
+		return nil, errors.Join(err, end(context.Background()))
+	}
+	closed := end
+	return func(ctx context.Context) error { place.DropCard(); return closed(ctx) }, nil
+}
+
+// listenHTTP listens on --http. If the default port is in use, it listens on a free port,
+// which daemon.json names.
+func (s *serve) listenHTTP() (net.Listener, error) {
+	if err := program.Loopback(s.http); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", s.http)
+	if err != nil && s.http == daemon.DefaultHTTP {
+		s.log.Warn("the default HTTP port is in use; listening on another port, named in daemon.json", "usual", s.http, "error", err)
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening for HTTP: %w; write another port with --http, or none with --http ''", err)
+	}
+	return l, nil
 }

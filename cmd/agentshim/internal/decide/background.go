@@ -23,8 +23,7 @@ const (
 	checkEvery = 10 * time.Second
 )
 
-// A background is the work of a judge that no answer waits for: it updates the policy, and reports
-// unjudged calls.
+// A background is the work that no answer waits for: the update of the policy, and reports of unjudged calls.
 type background struct {
 	mu      sync.Mutex // guards what follows
 	busy    bool
@@ -90,8 +89,7 @@ func (j *Judge) updateAndReport(line *client.Client) error {
 	return err
 }
 
-// guarded returns f with a panic turned into a message: a runtime must not take a process that has
-// answered for one that failed.
+// guarded returns f with a panic turned into a message: the answer is written, and the process has not failed.
 func (j *Judge) guarded(f func()) func() {
 	return func() {
 		defer func() {
@@ -120,8 +118,7 @@ func (j *Judge) updatePolicy(ctx context.Context, line *client.Client) error {
 // firstFor limits how long a first verdict, or a process that ends after it, waits for the policy.
 const firstFor = time.Second
 
-// Learn requests the policy before the process ends if none is known, because the fabric may be gone at
-// the next call. It waits no longer than left.
+// Learn requests the policy if none is known, because the fabric may be gone at the next call.
 func (j *Judge) Learn(ctx context.Context, left time.Duration) {
 	line := j.connected()
 	if j.link.State == "" {
@@ -135,8 +132,7 @@ func (j *Judge) Learn(ctx context.Context, left time.Duration) {
 	j.guarded(func() { _ = j.updatePolicy(ctx, line) })()
 }
 
-// refused reports whether the shim rejected a fabric's policy. That is worth a message, unlike a
-// policy that did not arrive in time.
+// refused reports whether the shim rejected a fabric's policy, which people must know.
 func refused(err error) bool {
 	_, said := errors.AsType[*schema.ControlError](err)
 	return !said && !errors.Is(err, shimstate.ErrBehind) && !errors.Is(err, client.ErrUnanswered) && !errors.Is(err, client.ErrUnreachable)
@@ -168,8 +164,7 @@ const (
 	ownReportTime = 250 * time.Millisecond
 )
 
-// reportUnjudged reports unjudged calls of one agent to the fabric, of the named one if it has any. more
-// is false if there are no further calls.
+// reportUnjudged reports unjudged calls of one agent, of the named one if it has any. more: there are others.
 func (j *Judge) reportUnjudged(ctx context.Context, line *client.Client, agent string, most int) (more bool, err error) {
 	state, fabric := shimstate.Folder(j.link.State), line.Noted("").Fabric
 	if fabric == "" {
@@ -219,8 +214,8 @@ func (j *Judge) report(ctx context.Context, line *client.Client, calls []schema.
 	return err
 }
 
-// reportAsOwn reports calls of an agent that the credentials do not allow, as calls of the agent that
-// they are for: the operator sees them in no other way. Why names the agent.
+// reportAsOwn reports calls of an agent that the credentials do not allow, under the agent that they are for:
+// the operator sees them in no other way.
 func (j *Judge) reportAsOwn(line *client.Client, calls []schema.Unjudged) error {
 	own := bus.CredsAgent(j.link.Creds)
 	if own == "" {
@@ -250,8 +245,7 @@ func (r *ruling) logFabric() string {
 	return r.fabrics[0]
 }
 
-// logUnjudged logs a call before its answer is written. A disk that hangs does not delay the answer. A call
-// that the credentials do not allow is reported at once, if possible.
+// logUnjudged logs a call before its answer is written. A disk that hangs does not delay the answer.
 func (j *Judge) logUnjudged(ctx context.Context, q *Question, r *ruling, v *schema.Verdict, by string) {
 	u := schema.Unjudged{
 		EventID: v.EventID, Time: time.Now().UTC(), Agent: q.Event.AgentID, Session: q.Event.SessionID,

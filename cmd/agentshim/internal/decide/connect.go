@@ -70,16 +70,14 @@ func (j *Judge) connected() *client.Client {
 // dialFor limits one attempt to connect.
 const dialFor = 5 * time.Second
 
-// An attempt is one try to connect. All goroutines that need the connection share its result:
-// one try after another would multiply the wait for a silent server.
+// An attempt is one try to connect. All goroutines share its result, so that a silent server costs one wait.
 type attempt struct {
 	ended chan struct{} // closed when line and err are set
 	line  *client.Client
 	err   error
 }
 
-// dial returns the connection, and waits for the current attempt. It returns before ctx ends, to
-// leave time for an answer without a verdict.
+// dial returns the connection. It returns before ctx ends, to leave time for an answer without a verdict.
 func (j *Judge) dial(ctx context.Context) (*client.Client, error) {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -103,8 +101,7 @@ func (j *Judge) dial(ctx context.Context) (*client.Client, error) {
 		client.ErrUnreachable, context.Cause(ctx), bus.RedactURL(j.link.URL))
 }
 
-// reach starts an attempt to connect without waiting for it. The caller can read the stored
-// policy until the server has answered twice.
+// reach starts an attempt to connect. Meanwhile the caller can read the stored policy.
 func (j *Judge) reach(ctx context.Context) {
 	j.mu.Lock()
 	connected := j.line != nil
@@ -115,8 +112,7 @@ func (j *Judge) reach(ctx context.Context) {
 	}
 }
 
-// attempt returns the current attempt. It starts one if there is no attempt and no connection.
-// The caller holds the lock.
+// attempt returns the current attempt, and starts one if needed. The caller holds the lock.
 func (j *Judge) attempt(ctx context.Context) *attempt {
 	if j.line == nil && j.dialling == nil && ctx.Err() == nil {
 		a := &attempt{ended: make(chan struct{}), err: errPanicked}
@@ -145,8 +141,7 @@ type Link struct {
 	URL, Creds, Name string
 	// TLS holds the certificates for the connection.
 	TLS certs.Files
-	// Unnamed: the shim's command line and environment name no fabric. URL is then a guess, and the
-	// policies of fabrics that the daemon reached count as well.
+	// Unnamed: no fabric is named. URL is then a guess, and policies that the daemon reached count as well.
 	Unnamed bool
 	// InProcess is a server in this process, used instead of URL.
 	InProcess nats.InProcessConnProvider
@@ -179,8 +174,8 @@ func (l *Link) urls() []string {
 	return []string{l.URL}
 }
 
-// Connect connects to the fabric, and sends the stored handovers of earlier shims. It unpacks workspaces of
-// other agents below the folder workspaces; empty: it unpacks none.
+// Connect connects, and sends the stored handovers of earlier shims. It unpacks other agents' workspaces below
+// the folder workspaces; empty: none.
 func (l *Link) Connect(ctx context.Context, agent, workspaces string) (*Delivery, error) {
 	line, err := l.dialIn(ctx, workspaces)
 	if err != nil {
@@ -222,8 +217,8 @@ func MakeWorkspaces(dir string) {
 	}
 }
 
-// Done acknowledges the items of an event, which the agent has now. It stores what the fabric does not
-// confirm in time for the agent's next shim, and reports whether the fabric confirmed everything.
+// Done acknowledges the items of an event, and stores what the fabric does not confirm in time for the agent's
+// next shim. It reports whether the fabric confirmed everything.
 func (g *Delivery) Done(ctx context.Context, event string, within time.Duration) bool {
 	if g == nil {
 		return true
@@ -248,8 +243,7 @@ func (g *Delivery) Done(ctx context.Context, event string, within time.Duration)
 	return len(noted.Events) == 0
 }
 
-// mustAckNow reports whether the fabric waits for the acknowledgement of a verdict: the grace of a round
-// begins when the agent has its warning, and may be zero.
+// mustAckNow reports whether a verdict warns of a timeout, whose grace begins when the agent has the warning.
 func mustAckNow(v *schema.Verdict) bool {
 	return slices.ContainsFunc(v.Injections, func(in schema.Injection) bool { return in.Source == schema.SourceTimeout })
 }
@@ -309,8 +303,7 @@ func (j *Judge) Needs(ctx context.Context, agent string) (client.Needs, error) {
 	return g.Client.Needs(ctx, agent)
 }
 
-// Mode returns how other agents' answers reach an agent. It first sets the mode to voteOnly; nil: it
-// does not.
+// Mode returns how other agents' answers reach an agent. voteOnly sets it first; nil: it stays.
 func (j *Judge) Mode(ctx context.Context, agent string, voteOnly *bool) (schema.ModeAnswer, error) {
 	g, err := j.delivery(ctx, agent)
 	if err != nil {

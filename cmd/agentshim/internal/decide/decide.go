@@ -32,27 +32,21 @@ const (
 type Question struct {
 	// Event is the call. AgentID and HookType are always set.
 	Event *schema.Event
-	// Unreadable is why the event's contents cannot be judged; nil: they can. If it is set, only
-	// the event's routing counts.
+	// Unreadable is why only the event's routing can be judged; nil: all of it can.
 	Unreadable error
-	// Workspaces is the folder below which the shim unpacks workspaces of other agents; empty: it
-	// unpacks none.
+	// Workspaces is the folder for workspaces of other agents; empty: the shim unpacks none.
 	Workspaces string
-	// Native is the runtime's own payload; empty: the runtime has no payload. The judge sends it if
-	// some hook needs it.
+	// Native is the runtime's own payload, if it has one, for hooks that need it.
 	Native []byte
-	// Key is the same for all questions about one moment of one call. ByID says that it is made
-	// of an id. Pair is the same before and after the call. See dialect.Call. The judge does not
-	// use them; its callers do.
+	// Key, ByID and Pair are those of dialect.Call. The judge's callers use them.
 	Key, Pair string
 	ByID      bool
-	// Apart is set by a proxy that sees a call without the runtime's id for it. It is the name that
-	// the tool has in the runtime's own hooks. Pair then identifies the call among the proxy's own.
+	// Apart is set by a proxy that sees no runtime's id of the call: the tool's name in the runtime's own
+	// hooks. Pair is then the proxy's own.
 	Apart string
 	// Again: Key is the event's own id, so a second question means that the client got no answer.
 	Again bool
-	// Unreachable decides tool calls and prompts that the fabric did not judge and for which
-	// no policy is known: [UnreachableDeny] or [UnreachableAllow].
+	// Unreachable decides tool calls and prompts without verdict and policy: deny or allow.
 	Unreachable string
 }
 
@@ -70,8 +64,7 @@ type Asker interface {
 	Handed(ctx context.Context, v *schema.Verdict, within time.Duration)
 }
 
-// A Judge has the fabric judge calls. [New] and [NewResident] make one. It is safe for use by
-// several goroutines.
+// A Judge has the fabric judge calls. It is safe for use by several goroutines.
 type Judge struct {
 	link       Link
 	resident   bool
@@ -85,8 +78,7 @@ type Judge struct {
 	deliveries map[string]*Delivery // by agent
 }
 
-// New returns the judge of a process that asks about one event and ends. The judge connects at
-// the first question.
+// New returns the judge of a process that asks about one event and ends.
 func New(link Link) *Judge {
 	link.Stderr = &lockedWriter{w: link.Stderr}
 	return &Judge{
@@ -95,16 +87,14 @@ func New(link Link) *Judge {
 	}
 }
 
-// NewResident returns the judge of a process that stays, for any number of agents. The judge
-// connects at the first question, and keeps that connection.
+// NewResident returns the judge of a process that stays. It keeps the connection of the first question.
 func NewResident(link Link) *Judge {
 	j := New(link)
 	j.resident = true
 	return j
 }
 
-// Cause adds the reason why the event is unreadable to err, the reason why the fabric did not judge
-// the call. Both form one line, because each message of agentshim is one line.
+// Cause adds the reason why the event is unreadable to err, on the same line.
 func (q *Question) Cause(err error) error {
 	if q.Unreadable == nil {
 		return err
@@ -112,9 +102,8 @@ func (q *Question) Cause(err error) error {
 	return fmt.Errorf("%w; %w", q.Unreadable, err)
 }
 
-// Ask returns a verdict for a call before ctx ends. If the fabric does not answer, the stored policy
-// decides; if there is no policy, q.Unreachable does. Ask records a call that the fabric did not
-// judge, and the judge reports it to the fabric later.
+// Ask returns a verdict for a call before ctx ends. Without the fabric, the stored policy decides, else
+// q.Unreachable. The judge reports such a call to the fabric later.
 func (j *Judge) Ask(ctx context.Context, q Question) (said Judgement) {
 	span, asked := j.traced(ctx, q.Event), q.Event.HookType
 	ctx = trace.With(ctx, span.Or(nil))
@@ -192,8 +181,7 @@ func (j *Judge) ask(ctx context.Context, q *Question) (v *schema.Verdict, err er
 	return v, err
 }
 
-// addNative adds the runtime's own payload to the event if some hook needs it. It leaves out a long
-// payload of an event that has the conversation, because both would not fit.
+// addNative adds the runtime's own payload if some hook needs it, and it fits beside the conversation.
 func (j *Judge) addNative(q *Question) {
 	fits := len(q.Event.History) == 0 || len(q.Native) <= maxNative
 	if q.Event.Native == "" && len(q.Native) > 0 && fits && j.policy.needsNative(q.Event, len(q.Native)) {
@@ -201,9 +189,8 @@ func (j *Judge) addNative(q *Question) {
 	}
 }
 
-// Handed acknowledges the items of a verdict, which the agent has now. If the process ends and the
-// fabric does not confirm within the given time, the judge stores the acknowledgement for the
-// agent's next shim. A resident judge acknowledges in the background, and does not wait.
+// Handed acknowledges the items of a verdict. A resident judge does so in the background. Others wait for a
+// confirmation, and store the acknowledgement for the agent's next shim if none comes in time.
 func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Duration) {
 	if j.resident {
 		switch line := j.connected(); {
@@ -236,8 +223,7 @@ func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Durat
 // flushTime is how long Close waits for pending acknowledgements.
 const flushTime = 2 * time.Second
 
-// Close sends pending acknowledgements, stores those that it cannot send, and closes the
-// connection. The judge accepts no questions after that.
+// Close sends pending acknowledgements, stores those that it cannot send, and closes the connection.
 func (j *Judge) Close() {
 	j.background.mu.Lock() // no work begins after this
 	j.background.stop()
@@ -289,16 +275,14 @@ func answered(s *trace.Span, t schema.EventType, j *Judgement) {
 }
 
 const (
-	// diskTime limits how long an answer waits for the state folder. It waits for rules at least ruleTime,
-	// and for the log at least logTime: rules matter more.
+	// diskTime limits how long an answer waits for the state folder, ruleTime and logTime at least.
 	diskTime = 500 * time.Millisecond
 	ruleTime = 50 * time.Millisecond
 	logTime  = 10 * time.Millisecond
 )
 
-// inTime returns the result of f, or the cause of ctx if ctx ends first. A disk or a server can
-// block f without an end; f then continues in its own goroutine. A panic in f before the end of ctx
-// is a panic here.
+// inTime returns the result of f, or the cause of ctx if ctx ends first: a disk or a server can block f
+// without an end. A panic in f is a panic here.
 func inTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		v     T
@@ -326,8 +310,8 @@ func inTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// patient returns ctx with a slightly earlier deadline, which leaves time to answer. Requests have
-// still earlier deadlines, so they normally end before it, with an error of their own.
+// patient returns ctx with a slightly earlier deadline. Requests end still earlier, with an error of their
+// own.
 func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -336,8 +320,7 @@ func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-schema.Margin(time.Until(end))/4))
 }
 
-// fromDisk returns the result of f, which reads or writes the state folder. A folder that hangs does
-// not delay an answer beyond the deadline of ctx.
+// fromDisk returns the result of f, which uses the state folder, within the deadline of ctx.
 func fromDisk[T any](ctx context.Context, j *Judge, least time.Duration, f func() (T, error)) (T, error) {
 	within := diskTime
 	if end, ok := ctx.Deadline(); ok {

@@ -16,8 +16,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// A policy has the policies of all fabrics that answered at the judge's URLs, in this process or an earlier
-// one. It denies what one of them denies.
+// A policy has the policies of all fabrics that ever answered at the judge's URLs. It denies what one of them
+// denies.
 type policy struct {
 	state shimstate.Folder
 	urls  []string // see [Link]
@@ -78,8 +78,7 @@ func (p *policy) load() {
 	}
 }
 
-// again reads the stored policies again if they may have changed: another shim stored one, an
-// operator removed one, or repaired a faulty file. The caller holds the lock.
+// again reads the stored policies again if they may have changed. The caller holds the lock.
 func (p *policy) again() {
 	unusable := func(f *fabric) bool { return f.kept == nil }
 	if all, _, _ := p.list(); p.faulty != nil || len(p.all) == 0 || slices.ContainsFunc(p.all, unusable) || !slices.Equal(all, p.listed) {
@@ -98,12 +97,10 @@ func (p *policy) find(id string) *fabric {
 	return nil
 }
 
-// maxNative limits a payload that the judge sends without knowing whether some hook needs it. A
-// larger one could make the event too large to be judged.
+// maxNative limits a payload of which the judge does not know whether some hook needs it.
 const maxNative = schema.MaxEvent / 4
 
-// needsNative reports whether the event must carry the runtime's payload: some hook needs it, or
-// no policy tells, and the payload is small enough.
+// needsNative reports whether some hook needs the runtime's payload, or no policy tells and it is small.
 func (p *policy) needsNative(e *schema.Event, size int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,8 +140,7 @@ func (p *policy) rule(e *schema.Event) ruling {
 	return r
 }
 
-// heard notes the origin of a verdict. It reports whether the judge must request the policy, because
-// the stored one has another version or is from another fabric.
+// heard notes the origin of a verdict, and reports whether the stored policy is not the one of it.
 func (p *policy) heard(v *schema.Verdict) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,8 +167,8 @@ func (p *policy) known() bool {
 	return slices.ContainsFunc(p.all, func(f *fabric) bool { return f.kept != nil })
 }
 
-// first delays a verdict while no policy is known, until the judge has requested it. The fabric
-// may be gone at the next call, and guarded calls must not pass then.
+// first delays a verdict until the judge has requested the first policy: the fabric may be gone at the next
+// call, and guarded calls must not pass then.
 func (p *policy) first(ctx context.Context) {
 	if p.known() {
 		return
@@ -217,8 +213,7 @@ func (p *policy) fetch(ctx context.Context, line *client.Client) (news string, e
 	return news, nil
 }
 
-// take uses a new policy, and returns a message for people. memory: the policy could not be stored.
-// The caller holds the lock.
+// take uses a new policy. memory: it could not be stored. The caller holds the lock.
 func (p *policy) take(id string, k *shimstate.Policy, memory bool) (news string) {
 	f := p.find(id)
 	if f == nil {

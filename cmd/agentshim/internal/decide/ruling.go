@@ -16,8 +16,7 @@ type ruling struct {
 	cause error // why there is no verdict
 	// fabrics are the ids of all known fabrics.
 	fabrics []string
-	// policy is the policy of the fabric that refuses the call, or else of the last one with a policy;
-	// nil: there is no policy. faulty is why a policy cannot be used.
+	// policy refuses the call, or else is the last one; nil: none. faulty is why one cannot be used.
 	policy *shimstate.Policy
 	faulty error
 	// freeze refuses the call, whether a hook guards it or not; nil: no freeze does.
@@ -26,8 +25,7 @@ type ruling struct {
 	guard *schema.PolicyHook
 }
 
-// decide returns the verdict on a call that the fabric did not judge. by names the basis of the
-// decision; also is a further remark for the message.
+// decide returns the verdict on an unjudged call. by names its basis; also is a remark for the message.
 func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also string) {
 	v = &schema.Verdict{EventID: q.Event.EventID, HookErrors: []string{cause.Error()}}
 	blocking := q.Event.HookType.Blocking()
@@ -66,8 +64,8 @@ func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also s
 	return v, "--unreachable " + q.Unreachable, "no policy is known: "
 }
 
-// An unnamedError reports that the bus denied a question about an event that names no agent. The
-// credentials are valid, but they are for named agents only.
+// An unnamedError reports that the bus denied a question without an agent: the credentials are for named
+// agents.
 type unnamedError struct{ error }
 
 func (e unnamedError) Error() string {
@@ -91,9 +89,8 @@ func unreached(cause error) string {
 	return "the fabric did not judge this call"
 }
 
-// notAccepted reports whether credentials or certificates are the reason why the fabric did not judge
-// a call. That is no outage, so no call passes. Otherwise an agent could evade all hooks and freezes
-// under another name.
+// notAccepted reports whether credentials or certificates are the cause. That is no outage, so no call passes:
+// an agent could else evade all hooks and freezes under another name.
 func notAccepted(cause error) bool {
 	return errors.Is(cause, client.ErrDenied) || errors.Is(cause, bus.ErrRefused)
 }

@@ -10,13 +10,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// agy is the Antigravity CLI, 1.1 to 1.2, as third parties observed it. It is experimental, because
-// its contract changes and some of its releases fire no hooks. Its payloads do not name the event,
-// so the command line must. Before a tool it fails closed: any answer but an allow is a deny.
+// agy is the Antigravity CLI, 1.1 to 1.2, as third parties observed it. It is experimental. Its payloads do
+// not name the event. Before a tool it fails closed: any answer but an allow is a deny.
 type agy struct{}
 
-// Moments returns the events of the Antigravity CLI. After a tool it sends neither the tool nor its
-// output, and reads no answer.
+// Moments returns its events. After a tool it sends neither the tool nor its output, and reads no answer.
 func (agy) Moments() []Moment {
 	return moments(30*time.Second, 0, []Moment{
 		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask})},
@@ -67,8 +65,7 @@ func (d agy) Decode(in Input) (*Call, error) {
 	return c, nil
 }
 
-// tool reads the members of the events about one tool call: the call before it runs, and only its
-// step after that.
+// tool reads the call before it runs, and only its step after that.
 func (agy) tool(c *Call, p *agyPayload) error {
 	e := &c.Event
 	if p.Step != nil {

@@ -25,8 +25,7 @@ const (
 // parts are the members of an answer.
 type parts map[string]any
 
-// say returns an answer with these members. If it cannot encode them, it refuses where that is
-// possible, because an invalid answer would let the call pass.
+// say returns an answer with these members. If it cannot encode them, it refuses if it can.
 func (o parts) say(d Dialect, m Moment) (Answer, error) {
 	data, err := schema.Marshal(map[string]any(o))
 	if err != nil {
@@ -45,8 +44,7 @@ func (o parts) flat() Answer { return Answer{Stdout: append(object(o), '\n')} }
 // deny refuses, with a reason that must not be empty: Gemini CLI ignores an empty reason.
 func (o parts) deny(reason string) { o["decision"], o["reason"] = "deny", reason }
 
-// refusable reports whether an answer can refuse a call or a prompt at a moment. An unknown moment
-// counts as refusable.
+// refusable reports whether an answer can refuse something at a moment. An unknown moment counts as refusable.
 func refusable(m Moment) bool { return m.Name == "" || m.Can[Deny] != Impossible }
 
 // refuses reports whether the decision of a verdict is a denial. An unknown decision counts as one.
@@ -63,8 +61,7 @@ func ends(v *schema.Verdict) bool {
 	return v.Terminate != nil || v.Decision == schema.Stop || v.Decision == schema.Fail
 }
 
-// spoken returns a reason that is not empty. Runtimes ignore an empty reason, and some take a denial
-// with an empty reason for an allow.
+// spoken returns a reason that is not empty: some runtimes take a denial without a reason for an allow.
 func spoken(reason string) string { return cmp.Or(strings.TrimSpace(reason), noReason) }
 
 // why returns the reason of a refusal, with the value that a stop has for the tool's output.
@@ -76,8 +73,7 @@ func why(v *schema.Verdict) string {
 	return spoken(reason)
 }
 
-// feedback returns what is wrong with a call that has run, in words for the model; empty: nothing is
-// wrong.
+// feedback returns what is wrong with a call that has run; empty: nothing is wrong.
 func feedback(v *schema.Verdict) string {
 	if refuses(v) {
 		return why(v)
@@ -93,9 +89,8 @@ func replacement(v *schema.Verdict) string {
 	return cmp.Or(Text(v.UpdatedOutput), "(no output)")
 }
 
-// GoesOn returns the text with which the agent continues at the end of its turn: the reason of a
-// retry, and the injections; empty: the turn ends. If the agent already continues because of a hook,
-// only a retry or an injection that waited for the agent keeps it going.
+// GoesOn returns the text with which the agent continues at the end of its turn; empty: the turn ends. If it
+// already continues because of a hook, only a retry or an injection that waited keeps it going.
 func GoesOn(c *Call, v *schema.Verdict) string {
 	told := texts(v.Injections)
 	switch {

@@ -7,19 +7,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// claude is Claude Code, and the Claude Agent SDK, as of 2.1.332. Copilot runs
-// the hooks of Claude's settings, too, with payloads of its own: see [inCopilot].
+// claude is Claude Code as of 2.1.332. Copilot runs the hooks of Claude's settings, too: see [inCopilot].
 type claude struct{ claudelike }
 
 // inCopilot is the form of a hook of Claude's settings that Copilot runs.
 const inCopilot = "copilot"
 
 const (
-	// claudeLongest is the limit above which Claude Code moves a text into a file and shows the model
-	// only its beginning.
+	// claudeLongest is the length above which Claude Code shows the model only the beginning of a text.
 	claudeLongest = 10_000
-	// codexLongest is 2,500 tokens as Codex counts them. Of longer texts it shows the model the
-	// beginning and the end.
+	// codexLongest is 2,500 tokens as Codex counts them; of longer texts it drops the middle.
 	codexLongest = 10_000
 	// copilotLongest is the length at which Copilot truncates a text after a tool.
 	copilotLongest = 10 << 10
@@ -50,8 +47,8 @@ func claudeMoments() []Moment {
 		"ConfigChange", "WorktreeCreate", "WorktreeRemove", "InstructionsLoaded", "CwdChanged", "FileChanged", "DirectoryAdded")
 }
 
-// codexMoments returns the events of the Codex CLI as of 0.169.0. Codex reads answers strictly: it
-// ignores an answer with one unknown member or one unexpected value, and runs the tool.
+// codexMoments returns the events of the Codex CLI as of 0.169.0. It ignores an answer with one unknown member
+// or one unexpected value, and runs the tool.
 func codexMoments() []Moment {
 	return moments(600*time.Second, codexLongest, []Moment{
 		// A bare allow is invalid here. It is valid where Codex asks a person.
@@ -70,9 +67,8 @@ func codexMoments() []Moment {
 	}, "SubagentStart", "PreCompact", "PostCompact")
 }
 
-// qwenMoments returns the events of Qwen Code as of 0.24.4. It has Claude Code's protocol and obeys less
-// of it. Before a tool it ignores rewrites and context. After a tool, a block has no effect, and
-// a stop replaces the output. At the end of a turn, a stop of the run makes the agent continue.
+// qwenMoments returns the events of Qwen Code as of 0.24.4. Before a tool it ignores rewrites and context.
+// After a tool, a block has no effect, and a stop replaces the output.
 func qwenMoments() []Moment {
 	return moments(60*time.Second, 0, []Moment{
 		{Name: "PreToolUse", Event: schema.PreToolUse, Can: can([]Ability{Deny, Ask, Approve}, Inject)},
@@ -89,7 +85,7 @@ func qwenMoments() []Moment {
 }
 
 // Decode reads the payload of Claude Code, or the one that Copilot sends to a hook of Claude's settings:
-// Claude's members without ids. At PermissionRequest, the members are Copilot's own.
+// Claude's members without ids, or Copilot's own at PermissionRequest.
 func (d claude) Decode(in Input) (*Call, error) {
 	if in.env("COPILOT_CLI") != "1" {
 		return d.claudelike.Decode(in)
@@ -114,14 +110,12 @@ func (d claude) Decode(in Input) (*Call, error) {
 	return c, err
 }
 
-// fromCopilot reports whether Copilot sent the payload: Claude Code sends no timestamp and has no
-// such members.
+// fromCopilot reports whether Copilot sent the payload: Claude Code has no such members.
 func (p *payload) fromCopilot() bool {
 	return len(p.Camel) > 0 || len(p.HookName) > 0 || len(p.Timestamp) > 0 && len(p.PromptID) == 0
 }
 
-// copilotCan returns the moment with the abilities that Copilot supports for a hook of Claude's
-// settings.
+// copilotCan returns the moment with the abilities that Copilot supports for a hook of Claude's settings.
 func copilotCan(m Moment) Moment {
 	m.Longest, m.Timeout = copilotLongest, 30*time.Second
 	switch m.Name {

@@ -23,8 +23,7 @@ type claudeAnswer struct {
 	Specific   *claudeSpecific `json:"hookSpecificOutput,omitzero"`
 }
 
-// claudeSpecific is the part of an answer that depends on the event. Runtimes ignore it without the
-// event's own name.
+// claudeSpecific is the part that depends on the event. Runtimes ignore it without the event's own name.
 type claudeSpecific struct {
 	Event      string            `json:"hookEventName"`
 	Permission string            `json:"permissionDecision,omitzero"`
@@ -49,8 +48,7 @@ type claudePermission struct {
 	Input     jsontext.Value `json:"updatedInput,omitzero"`
 }
 
-// Encode returns an answer that the runtime obeys. If it cannot encode the answer, it refuses the call
-// at a moment that can refuse.
+// Encode returns an answer that the runtime obeys. If it cannot encode the answer, it refuses if it can.
 func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	if c.Faulty && refusable(c.Moment) && refuses(v) {
 		// The runtime's event is uncertain; this answer is a deny at all events.
@@ -85,9 +83,8 @@ func (d claudelike) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return a, err
 }
 
-// Refuse returns exit code 2 with the reason on stderr, at moments where that is a denial. Elsewhere it
-// returns exit code 1, a failure. At the end of a turn, code 2 would keep the agent going, and after
-// a tool it would replace the output.
+// Refuse returns exit code 2 where that is a denial, and else code 1, a failure. At the end of a turn, code 2
+// would keep the agent going, and after a tool it would replace the output.
 func (d claudelike) Refuse(m Moment, reason string) Answer {
 	a := Answer{Stderr: spoken(reason) + "\n", Exit: 1}
 	if refusable(m) {
@@ -171,8 +168,7 @@ func (w *claudeWriter) after() {
 	}
 }
 
-// replace writes another output for the model in place of the tool's, after the reason for the
-// replacement.
+// replace writes another output in place of the tool's, after the reason for it.
 func (w *claudeWriter) replace(reason string) {
 	text := together(reason, replacement(w.v))
 	switch {
@@ -199,8 +195,7 @@ func (w *claudeWriter) block(reason string) {
 	}
 }
 
-// context adds injections to the answer. They all go to the same member, because the
-// runtimes have one place for all strategies.
+// context adds injections to the one place that the runtimes have for all strategies.
 func (w *claudeWriter) context() {
 	if w.call.Moment.Event == schema.BeforeFinalResponse || !w.can(Inject) {
 		return
@@ -232,8 +227,7 @@ func (w *claudeWriter) end() {
 	w.answer.Continue, w.answer.StopReason = new(bool), cmp.Or(reason, stopReason)
 }
 
-// bytes returns the answer for stdout. An answer without content is empty, which every runtime takes
-// for no opinion.
+// bytes returns the answer for stdout. Every runtime takes an empty one for no opinion.
 func (w *claudeWriter) bytes() (Answer, error) {
 	if s := w.specific; s.Permission != "" || s.Input != nil || s.Decision != nil || s.Output != nil || s.Context != "" {
 		w.answer.Specific = &s

@@ -11,23 +11,19 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// claudelike is the common part of Claude Code's protocol and its children: one JSON object with
-// snake_case members in, and one with hookSpecificOutput out. The runtimes share the members, and
-// differ in what they obey.
+// claudelike is the protocol of Claude Code and its children: one JSON object with snake_case members in, and
+// one with hookSpecificOutput out. They share the members, and differ in what they obey.
 type claudelike struct {
 	runtime string
 	moments []Moment
-	// strict: the runtime drops a whole answer for one unknown part, and obeys a rewrite only
-	// with an allow.
+	// strict: the runtime drops an answer with one unknown part, and obeys a rewrite only with an allow.
 	strict bool
 }
 
-// permissionRequest is the moment at which a runtime is about to ask a person about a tool call. The
-// fabric treats it as that tool call.
+// permissionRequest is the moment at which a runtime is about to ask a person about a tool call.
 const permissionRequest = "PermissionRequest"
 
-// payload is what the runtimes send. Members that decide nothing may have any type, so that a new
-// release which changes one causes no error.
+// payload is what the runtimes send. Members that decide nothing may have any type in a new release.
 type payload struct {
 	Event     string         `json:"hook_event_name"`
 	Session   string         `json:"session_id"`
@@ -101,9 +97,8 @@ func (d claudelike) foreign(p *payload, err error) error {
 	return err
 }
 
-// other returns the name of another runtime that sends such payloads; empty: the payload is ours, or
-// its origin is uncertain. A member that only ours sends counts most: a new release with more members
-// must not pass for another runtime.
+// other returns the name of another runtime that sends such payloads; empty: it is ours, or uncertain. A
+// member that only ours sends counts most, because a new release may have more members.
 func (p *payload) other(ours string) string {
 	has := func(v jsontext.Value) bool { return len(v) > 0 }
 	marks := map[string]bool{"claude": has(p.PromptID), "codex": has(p.TurnID), "qwen": has(p.Timestamp) || has(p.CallID)}
@@ -168,8 +163,7 @@ func (d claudelike) tool(c *Call, p *payload) error {
 	return nil
 }
 
-// serverOf sets the facts of an MCP tool from the payload's server, which is more exact than the
-// tool's name.
+// serverOf sets the facts of an MCP tool from the payload's server, which is exact.
 func serverOf(e *schema.Event, p *payload) {
 	var server struct {
 		Name string `json:"name"`

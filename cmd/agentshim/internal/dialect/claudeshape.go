@@ -13,10 +13,8 @@ import (
 // noShell is the output of a command without output.
 const noShell = `{"stdout":"","stderr":"","interrupted":false,"isImage":false}`
 
-// shaped returns an output in the shape of Claude Code's own tool. Claude Code drops an output of
-// another shape, and the model sees the original. known reports whether shaped knows where the model
-// sees the tool's text. If it does not, it replaces all texts, and Claude Code may still drop the
-// result.
+// shaped returns an output in the shape of Claude Code's own tool, because Claude Code drops another shape and
+// shows the original. If known is false, shaped replaced all texts, and Claude Code may drop the result.
 func shaped(e *schema.Event, output jsontext.Value) (replaced jsontext.Value, known bool) {
 	if e.ToolKind == schema.KindMCP || strings.HasPrefix(e.ToolName, "mcp__") {
 		return blocks(output), true
@@ -70,8 +68,7 @@ func readText(e *schema.Event, text string) jsontext.Value {
 		"filePath": path, "content": quoted(text), "numLines": lines, "startLine": jsontext.Value("1"), "totalLines": lines})})
 }
 
-// over merges the members of an output into the tool's own. ok is false unless output has some
-// of the tool's members with values of the same kind.
+// over merges an output into the tool's own. ok is false unless they share members with values of one kind.
 func over(original, output jsontext.Value) (jsontext.Value, bool) {
 	all, put := members(original), members(output)
 	some := false
@@ -102,8 +99,8 @@ func with(original jsontext.Value, put values) jsontext.Value {
 	return object(all)
 }
 
-// withoutTexts replaces the longest string of a value by text, and the others by a placeholder.
-// Single words stay, because they may be what distinguishes one form of the output from another.
+// withoutTexts replaces the longest string of a value by text, and the others by a placeholder. Single words
+// stay, because they may distinguish forms of the output.
 func withoutTexts(v jsontext.Value, text string) jsontext.Value {
 	longest := ""
 	eachText(v, func(s string) string {

@@ -10,9 +10,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// copilot is GitHub's Copilot CLI as of 1.0.102. It has two protocols. A hook with a camelCase key
-// gets members in camelCase, without the event's name, and answers with a flat object. A hook with a
-// PascalCase key gets Claude Code's members and answers in that form. Neither has an id of a call.
+// copilot is GitHub's Copilot CLI as of 1.0.102. A hook with a camelCase key gets members in camelCase without
+// the event's name, and answers with a flat object. A hook with a PascalCase key has Claude Code's form.
+// Neither has an id of a call.
 type copilot struct{}
 
 // The forms of the protocol.
@@ -21,11 +21,9 @@ const (
 	pascal = "pascal"
 )
 
-// Moments returns Copilot's events under both of their names. preMcpToolCall is not judged, because it
-// follows preToolUse and cannot refuse.
+// Moments returns Copilot's events under both names. preMcpToolCall cannot refuse, so it is not judged.
 func (copilot) Moments() []Moment {
-	// An empty answer asks the person. The input is the one that preToolUse rewrote, and cannot be
-	// rewritten again.
+	// An empty answer asks the person. The input is the one that preToolUse rewrote.
 	permission := can([]Ability{Deny, Ask, Approve, Stop}, Rewrite)
 	final := can([]Ability{Retry, Inject})
 	tool := can([]Ability{Deny, Ask, Approve, Rewrite, Inject})
@@ -148,8 +146,7 @@ func (d copilot) fill(c *Call, in Input, p *copilotPayload) error {
 	return nil
 }
 
-// tool reads the members of the events about one tool call. Older builds write the arguments as JSON
-// in a string.
+// tool reads the members about one tool call. Older builds write the arguments as JSON in a string.
 func (copilot) tool(c *Call, p *copilotPayload) error {
 	e := &c.Event
 	input := parsed(present(p.Args, p.Input, p.PascalInput))
@@ -171,8 +168,8 @@ func (copilot) tool(c *Call, p *copilotPayload) error {
 // asText is the suffix of the form of a call whose arguments are one text.
 const asText = "+text"
 
-// copilotHash returns a key that all events of one call share. When Copilot asks for permission, it
-// uses another name of the tool, and omits the description of a command.
+// copilotHash returns a key that all events of one call share. When Copilot asks for permission, it uses
+// another name of the tool, and omits the description of a command.
 func copilotHash(c *Call) string {
 	e := &c.Event
 	same := schema.Event{SessionID: e.SessionID + c.Subagent, ToolName: e.ToolName, ToolInput: e.ToolInput}
@@ -241,8 +238,7 @@ func (d copilot) Refuse(m Moment, reason string) Answer {
 	return a
 }
 
-// everyNo returns a denial in all forms and for all moments at once, for a hook whose moment is
-// uncertain. Each moment ignores the members of the others.
+// everyNo returns a denial in all forms at once, for a hook whose moment is uncertain.
 func everyNo(reason, told string) Answer {
 	flat := parts{"permissionDecision": "deny", "permissionDecisionReason": reason, "behavior": "deny", "message": reason,
 		"decision": "block", "reason": reason}

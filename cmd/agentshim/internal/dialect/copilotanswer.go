@@ -9,16 +9,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A copilotWriter writes one answer. specific is the part that depends on the event in the PascalCase
-// form.
+// A copilotWriter writes one answer. specific is its part for the event in the PascalCase form.
 type copilotWriter struct {
 	call          *Call
 	v             *schema.Verdict
 	out, specific parts
 }
 
-// pascal reports whether the answer has Claude Code's form. It uses the moment, the only part of the
-// call that is always known.
+// pascal reports whether the answer has Claude Code's form. Only the moment is always known.
 func (w *copilotWriter) pascal() bool { return formOf(w.call.Moment) == pascal }
 
 // decide writes a decision about a tool call to the place that the form has for it.
@@ -33,8 +31,7 @@ func (w *copilotWriter) decide(decision, reason string) {
 	}
 }
 
-// context adds a text for the model. Of the PascalCase events, only PreToolUse reads it at Claude
-// Code's place.
+// context adds a text for the model. Only PreToolUse reads it at Claude Code's place.
 func (w *copilotWriter) context(told string) {
 	switch {
 	case told == "":
@@ -62,8 +59,7 @@ func (w *copilotWriter) before() {
 	w.context(texts(v.Injections))
 }
 
-// rewrite writes the arguments in both forms, because releases differ in which of them they read.
-// Copilot ignores the other one.
+// rewrite writes the arguments in both forms, because releases differ in which they read.
 func (w *copilotWriter) rewrite(args jsontext.Value) {
 	w.out["modifiedArgs"] = args
 	if w.pascal() {
@@ -111,8 +107,7 @@ func (w *copilotWriter) after() {
 	w.context(texts(v.Injections))
 }
 
-// covers reports whether an object has all members of another one, with equal values. The
-// permission request shows only a part of the call.
+// covers reports whether an object has all members of another one: a permission request shows only a part.
 func covers(whole, part jsontext.Value) bool {
 	all, some := members(whole), members(part)
 	for name, v := range some {

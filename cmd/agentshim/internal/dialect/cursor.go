@@ -12,14 +12,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// cursor is Cursor 3.9 and its agent CLI, as documented. Its answers are flat, and never empty:
-// for a hook with failClosed, an empty answer is a failure. Besides the general events of a tool
-// call, Cursor has events for single kinds of tools, which it sends for the same call. Both have the
-// same key, so the fabric judges the call once if hooks use both.
+// cursor is Cursor 3.9 and its agent CLI, as documented. For a hook with failClosed, an empty answer is a
+// failure. For one call Cursor sends a general event, and one for the kind of tool; both have the same key.
 type cursor struct{}
 
-// Moments returns Cursor's events. Cursor alone decides when to ask a person, and obeys a rewrite only at
-// preToolUse.
+// Moments returns Cursor's events. It alone decides when to ask a person.
 func (cursor) Moments() []Moment {
 	// The input is the one that preToolUse rewrote, and cannot be rewritten again.
 	gate := can([]Ability{Deny}, Rewrite)
@@ -132,8 +129,7 @@ func (d cursor) fill(c *Call, in Input, p *cursorPayload) error {
 	return nil
 }
 
-// tool reads the members of the events about one tool call. It converts an event for a single kind
-// of tools to the form of the general events.
+// tool reads the members about one tool call, and converts an event for a kind of tools to the general form.
 func (d cursor) tool(c *Call, p *cursorPayload) error {
 	e := &c.Event
 	name, input, output := p.Tool, parsed(p.Input), present(p.ToolOutput)
@@ -175,8 +171,7 @@ func (c *Call) unable(a Ability) {
 	delete(c.Moment.Can, a)
 }
 
-// keyed sets the keys of a call. The events for a single kind of tools have no id, so keyed ignores
-// the id of the general events for those tools, too.
+// keyed sets the keys of a call, without the id if the event for its kind of tools has none.
 func (cursor) keyed(c *Call, p *cursorPayload) {
 	c.keyed()
 	e := &c.Event

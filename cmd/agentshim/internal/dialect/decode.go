@@ -29,9 +29,8 @@ func begun(in Input) *Call {
 // become moves c to the moment m, which may have other abilities or another event.
 func (c *Call) become(m Moment) { c.Moment, c.Event.HookType = m, m.Event }
 
-// open determines the moment of a payload and reads it into p. named is the member that names the
-// event; empty: the runtime never names it. seen are the members that open reads even if the payload is
-// not fully readable.
+// open determines the moment of a payload and reads it into p. named is the member that names the event;
+// empty: no member does. seen are the members that open reads even from a broken payload.
 func (c *Call) open(d Dialect, in Input, runtime, named string, p any, seen map[string]*string) error {
 	var name string
 	if named != "" {
@@ -48,8 +47,7 @@ func (c *Call) open(d Dialect, in Input, runtime, named string, p any, seen map[
 	return disagrees
 }
 
-// settle determines the moment of c, from the command line or from the payload. If both name one,
-// they must agree. If the runtime never names the moment, named is empty.
+// settle determines the moment of c, from the command line or the payload. If both name one, they must agree.
 func (c *Call) settle(d Dialect, in Input, named string) error {
 	err := c.agree(d, in, named)
 	if c.Moment.Name != "" && !c.Event.HookType.HasTool() {
@@ -95,14 +93,12 @@ func (c *Call) read(runtime string, payload []byte, into any) error {
 	return nil
 }
 
-// trimmed returns a payload without surrounding space and without the byte order mark that some
-// Windows programs write.
+// trimmed returns a payload without surrounding space and without a byte order mark.
 func trimmed(payload []byte) []byte {
 	return bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(payload), []byte("\xef\xbb\xbf")))
 }
 
-// glance reads the strings of the outermost object into the given variables, up to the first syntax
-// error. The first of several members with the same name counts.
+// glance reads strings of the outermost object, up to the first syntax error. The first of a name counts.
 func glance(payload []byte, into map[string]*string) {
 	dec := jsontext.NewDecoder(bytes.NewReader(trimmed(payload)), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
@@ -124,8 +120,7 @@ func glance(payload []byte, into map[string]*string) {
 	}
 }
 
-// inParent reports whether a subagent's own session begins or ends. The fabric does not judge
-// that event, because the agent's session continues.
+// inParent reports whether a subagent's own session begins or ends: the agent's session continues.
 func (c *Call) inParent() bool {
 	t := c.Event.HookType
 	own := c.Parent != "" && (t == schema.SessionStart || t == schema.SessionEnd)
@@ -135,8 +130,7 @@ func (c *Call) inParent() bool {
 	return own
 }
 
-// tool sets the tool call of the event. An input that is not an object is an error, because the fabric
-// cannot judge it.
+// tool sets the tool call of the event. The fabric cannot judge an input that is not an object.
 func (c *Call) tool(runtime, name string, input jsontext.Value) error {
 	e := &c.Event
 	e.ToolName, e.ToolInput = name, present(input)
@@ -152,8 +146,7 @@ func (c *Call) tool(runtime, name string, input jsontext.Value) error {
 	return nil
 }
 
-// prompted sets the prompt of the event. An empty prompt is valid, such as that of a message with only
-// an image. A missing prompt is an error, because no hook could judge it.
+// prompted sets the prompt of the event, which may be empty, but not missing: no hook could judge it.
 func (c *Call) prompted(runtime string, prompt *string) error {
 	if prompt == nil {
 		return unnamed(runtime, "prompt")
@@ -190,8 +183,8 @@ func (c *Call) phase() string {
 	return "post/"
 }
 
-// callHash returns the same value for all deliveries of a call without an id. It compares numbers as
-// they are written, because numbers that are equal as a float64 may differ for the tool.
+// callHash returns the same value for all deliveries of a call without an id. Numbers count as they are
+// written, because the tool may distinguish those that are equal as a float64.
 func callHash(e *schema.Event) string {
 	input := e.ToolInput.Clone()
 	if input.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)) != nil {
@@ -205,8 +198,7 @@ func callHash(e *schema.Event) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// label adds members of the payload to the event's labels, as name, value, name, value. It omits
-// values that are neither a string nor true.
+// label adds members to the event's labels, as name, value, name, value: strings, and true.
 func (c *Call) label(pairs ...any) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		name, _ := pairs[i].(string)

@@ -24,22 +24,19 @@ import (
 type Dialect interface {
 	// Moments returns the runtime's events, including those that the fabric does not judge.
 	Moments() []Moment
-	// Decode reads the runtime's payload. After an error the call holds the readable part of it; it
-	// is never nil.
+	// Decode reads the runtime's payload. After an error the call holds its readable part.
 	Decode(in Input) (*Call, error)
-	// Encode returns the answer to c that the runtime obeys. v holds only what the moment can
-	// express: see [Express]. If the payload was unreadable, only Moment and Event.HookType are
-	// certain to be set.
+	// Encode returns the answer to c that the runtime obeys. v holds only what the moment can express: see
+	// [Express]. Of an unreadable payload, only Moment and Event.HookType are certain.
 	Encode(c *Call, v *schema.Verdict) (Answer, error)
-	// Refuse is the last resort after a fault in the shim. It returns a denial that the runtime
-	// understands at each event that can be refused. The reason is never empty.
+	// Refuse is the last resort after a fault in the shim: a denial that the runtime understands at each event
+	// that can be refused.
 	Refuse(m Moment, reason string) Answer
 }
 
 // An Input is the input of a hook.
 type Input struct {
-	// Moment is the event that the command line or the URL names; the zero Moment: the payload must
-	// name it.
+	// Moment is the event that the command line or the URL names; zero: the payload must name it.
 	Moment Moment
 	// Payload is the content of stdin or of the HTTP body.
 	Payload []byte
@@ -53,8 +50,8 @@ const (
 	TraceState  = "TRACESTATE"
 )
 
-// Environment lists the variables of a hook's process that dialects and sessions may read.
-// agentshim reads and sends no other variable of a runtime: the environment holds secrets.
+// Environment lists the variables that dialects and sessions may read. The environment holds secrets, so
+// agentshim reads and sends no others.
 func Environment() []string {
 	return []string{
 		"CLAUDE_PROJECT_DIR", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ATTENDED", "GEMINI_CWD", "GEMINI_PROJECT_DIR",
@@ -67,8 +64,7 @@ func Environment() []string {
 type Moment struct {
 	// Name is the runtime's own name for it, such as BeforeTool.
 	Name string
-	// Event is the fabric's event for it; empty: the fabric does not judge it, and the answer is
-	// no opinion.
+	// Event is the fabric's event for it; empty: the fabric does not judge it.
 	Event schema.EventType
 	// Can lists the abilities of an answer. An ability that is missing is Impossible.
 	Can map[Ability]How
@@ -99,8 +95,7 @@ func can(native []Ability, emulated ...Ability) map[Ability]How {
 	return all
 }
 
-// moments completes the moments of a runtime: those without a timeout get the default, all have the
-// same longest text, and the fabric does not judge the unasked ones.
+// moments adds the defaults to the moments of a runtime, and those that the fabric does not judge.
 func moments(timeout time.Duration, longest int, judged []Moment, unasked ...string) []Moment {
 	for _, name := range unasked {
 		judged = append(judged, Moment{Name: name})
@@ -144,8 +139,7 @@ const (
 // How says how a runtime supports an ability.
 type How int
 
-// The ways. The zero How is Impossible. [Express] reports a use of an impossible ability, and drops
-// nothing silently.
+// The ways. [Express] reports a use of an impossible ability.
 const (
 	Impossible How = iota
 	// Emulated: the dialect or the shim has nearly the same effect by other means.
@@ -158,8 +152,7 @@ const (
 type Call struct {
 	// Moment is the runtime's event.
 	Moment Moment
-	// Event is the call in the fabric's form, without agent and event id. Its HookType is always that
-	// of Moment, also if nothing else is readable.
+	// Event is the call without agent and event id. Its HookType is always that of Moment.
 	Event schema.Event
 	// Payload is the runtime's payload, if it is JSON.
 	Payload jsontext.Value
@@ -168,8 +161,7 @@ type Call struct {
 	Key string
 	// ByID: Key is made of an id that the runtime never uses again.
 	ByID bool
-	// Pair is the same before and after one tool call. It identifies the texts that wait for the
-	// moment after the call; empty: there is no such identifier.
+	// Pair is the same before and after one tool call; empty: there is no such identifier.
 	Pair string
 	// Subagent is the runtime's id of the event's subagent; empty: the event is the agent's own. Items
 	// that wait for the agent are not for its subagents.

@@ -11,10 +11,9 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Express turns a verdict into one that the moment supports. It emulates or reports each part that
-// the protocol lacks, and drops nothing silently. For example, an ask becomes a deny if the runtime
-// cannot ask a person, and a stop before a tool becomes a deny with the stop's value. Lost are
-// sentences about the impossible parts. Later are injections for the moment after the tool call.
+// Express turns a verdict into one that the moment supports. It emulates or reports each part that the
+// protocol lacks, and drops nothing silently. Lost are sentences about the impossible parts. Later are
+// injections for the moment after the tool call.
 func Express(m Moment, v *schema.Verdict) (said *schema.Verdict, later []schema.Injection, lost []string) {
 	out := *v
 	x := expressing{moment: m, v: &out}
@@ -41,8 +40,7 @@ func (x *expressing) lose(what string) {
 	x.lost = append(x.lost, what+" is not possible in this runtime at "+x.moment.Name)
 }
 
-// stopped converts a stop after a tool call, or at the end of a query, to another output or response.
-// Such a stop ends the chain of hooks, but not the run.
+// stopped converts a stop after a tool call or a query, which ends only the chain of hooks, to another output.
 func (x *expressing) stopped() {
 	v, r := x.v, x.moment.Event.Rewrites()
 	if v.Value == nil || x.can(Effects) || r != schema.RewriteOutput && r != schema.RewriteResponse {
@@ -104,8 +102,7 @@ func (x *expressing) decision() {
 	}
 }
 
-// message reports that the moment cannot replace the agent's message, or that the runtime does not
-// make the tool calls of a message from a hook.
+// message reports that the moment cannot replace the agent's message, or make its tool calls.
 func (x *expressing) message() {
 	r := x.moment.Event.Rewrites()
 	stopped := x.v.Decision == schema.Stop && x.moment.Event.StopValue() == schema.MessageValue
@@ -172,9 +169,8 @@ func messageText(v jsontext.Value) string {
 	return Text(v)
 }
 
-// effects converts effects, as far as the runtime allows. A message to append becomes an injection
-// before the others. Flags stay in the verdict, and the shim stores them. No runtime lets a hook
-// remove messages.
+// effects converts effects, as far as the runtime allows. A message to append becomes an injection before the
+// others. Flags stay in the verdict, and the shim stores them.
 func (x *expressing) effects() {
 	if x.can(Effects) || len(x.v.Effects) == 0 {
 		return
@@ -217,8 +213,7 @@ func (x *expressing) effects() {
 	}
 }
 
-// Flags returns the flags that an expressed verdict sets; null removes one. A shim that cannot store
-// them must report that.
+// Flags returns the flags that an expressed verdict sets, for the shim to store; null removes one.
 func Flags(said *schema.Verdict) map[string]jsontext.Value {
 	flags := map[string]jsontext.Value{}
 	for _, raw := range said.Effects {

@@ -10,9 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// gemini is Gemini CLI as of 0.61.0. It has a protocol of its own. It ignores an answer in Claude
-// Code's form, and runs the tool. The dialect never lets it ask a person, because a run without a
-// person would hang.
+// gemini is Gemini CLI as of 0.61.0. It ignores an answer in Claude Code's form, and runs the tool. It never
+// asks a person, because a run without a person would hang.
 type gemini struct{}
 
 // Moments returns Gemini CLI's events.
@@ -89,8 +88,7 @@ func (d gemini) fill(c *Call, p *geminiPayload) error {
 	return nil
 }
 
-// tool reads the members of the events about one tool call. A command that fails is no error here,
-// because only the text of its output shows the failure.
+// tool reads the members about one tool call. A failed command is no error: only its output shows the failure.
 func (gemini) tool(c *Call, p *geminiPayload) error {
 	e := &c.Event
 	var result struct {
@@ -181,8 +179,7 @@ func (gemini) before(v *schema.Verdict, out, specific parts) {
 	}
 }
 
-// after writes the answer about a call that has run. A deny replaces the output by its reason, so
-// the reason contains all texts for the model.
+// after writes the answer about a call that has run. The reason of a deny replaces all texts for the model.
 func (gemini) after(v *schema.Verdict, out, specific parts) {
 	told, output := texts(v.Injections), replacement(v)
 	switch {
@@ -195,9 +192,8 @@ func (gemini) after(v *schema.Verdict, out, specific parts) {
 	}
 }
 
-// model writes the answer about a call of the model. A hook's message replaces the model's own.
-// Before the call, the message counts only with a deny. After the call, a deny does not prevent the
-// tool calls of the message, so model ends the run instead.
+// model writes the answer about a call of the model. Before the call, a hook's message counts only with a
+// deny. After it, a deny does not prevent the message's tool calls, so model ends the run.
 func (gemini) model(c *Call, v *schema.Verdict, out, specific parts) {
 	before := c.Moment.Event == schema.BeforeLLMCall
 	switch {
@@ -213,9 +209,8 @@ func (gemini) model(c *Call, v *schema.Verdict, out, specific parts) {
 	}
 }
 
-// Refuse returns exit code 2 with the reason on stderr. At the end of a turn, the reason would
-// become the next prompt, without an end if the shim stays broken. After a call of the model, code 2
-// has no effect. At both, Refuse ends the run.
+// Refuse returns exit code 2 with the reason on stderr. At the end of a turn, the reason would become the next
+// prompt, and after a call of the model code 2 has no effect, so Refuse ends the run there.
 func (gemini) Refuse(m Moment, reason string) Answer {
 	reason = spoken(reason)
 	switch {

@@ -20,8 +20,7 @@ type geminiCandidate struct {
 	Index   int            `json:"index"`
 }
 
-// answered reads the model's message. Gemini CLI sends the event for each chunk of a stream. The
-// fabric judges only the last one, which has a finish reason.
+// answered reads the model's message. Of the chunks of a stream, the fabric judges the last one.
 func (gemini) answered(c *Call, answer jsontext.Value) {
 	var said struct {
 		Text       string `json:"text"`
@@ -54,8 +53,7 @@ func (gemini) answered(c *Call, answer jsontext.Value) {
 	}
 }
 
-// geminiContent converts Gemini's content to a message. Its parts are tool calls and texts, which
-// Gemini CLI passes to hooks as strings.
+// geminiContent converts Gemini's content, whose texts are strings for hooks, to a message.
 func geminiContent(content jsontext.Value) schema.Message {
 	m := schema.Message{Role: schema.RoleAssistant, Native: present(content)}
 	var said struct {
@@ -89,8 +87,7 @@ func geminiContent(content jsontext.Value) schema.Message {
 	return m
 }
 
-// synthetic returns a message in the form of a response of the model. Gemini CLI reads only texts
-// from it.
+// synthetic returns a message as a response of the model, of which Gemini CLI reads only texts.
 func synthetic(message jsontext.Value) any {
 	content, _ := schema.Marshal(map[string]any{"role": "model", "parts": []string{cmp.Or(messageText(message), "(no text)")}})
 	return geminiMessage{Candidates: []geminiCandidate{{Content: content, Finish: "STOP"}}}

@@ -8,8 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// generic is the fabric's own form, for users' agent loops and scripts. The input is a canonical event, and the
-// output one verdict object with exit code 0.
+// generic is the fabric's own form: a canonical event, and one verdict object with exit code 0.
 type generic struct{}
 
 // Moments returns the fabric's events, which support all abilities.
@@ -60,8 +59,8 @@ func (g generic) Decode(in Input) (*Call, error) {
 	return c, nil
 }
 
-// factsOf returns the facts that an event states about its tool, or else those that follow from the
-// tool's name. A policy about shells therefore also applies to the shells of users' own loops.
+// factsOf returns the facts that an event states about its tool, or those of the tool's name, so that a policy
+// about shells also applies to the shells of users' own loops.
 func factsOf(e *schema.Event) (kind string, args jsontext.Value) {
 	if e.ToolKind != "" || e.ToolArgs != nil || e.ToolName == "" {
 		return e.ToolKind, e.ToolArgs

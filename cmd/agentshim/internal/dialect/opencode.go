@@ -6,45 +6,28 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// opencode is OpenCode 1.18, which runs no hooks as programs. agentshim's plugin in OpenCode's process asks instead.
-// This comment is the contract between the plugin and this dialect.
-//
+// opencode is OpenCode 1.18, which runs no hooks as programs: agentshim's plugin in its process asks instead.
 // The plugin sends one JSON object:
 //
 //	{"hook": "tool.execute.before", "sessionID": "ses_…", "directory": "/home/dev/project", "version": "1.18.33",
 //	 "tool": "bash", "callID": "call_…", "args": {"command": "ls"}}
 //
-//	hook       one of Moments; the plugin always sends it, and it must agree with --event
-//	sessionID  the session; absent only if OpenCode passes none
-//	directory  the working directory with which OpenCode created the plugin
-//	version    OpenCode's version, if the plugin knows it
+//	hook       one of Moments
 //	parentID   the user's session, if this one belongs to a subagent at any depth
-//	agent      at chat.message: the agent's name, if OpenCode passes it
-//	tool, callID, args
-//	           at tool.execute.*: input.tool, input.callID, and output.args before, input.args after
-//	output     at tool.execute.after: the whole output object, {title, output, metadata} or {content: […]} of an MCP tool
-//	prompt     at chat.message: the text parts of the message, joined by newlines
+//	agent, prompt    at chat.message: the agent's name, and the text parts of the message, joined by newlines
+//	tool, callID, args, output    at tool.execute.*, as OpenCode passes them
 //
-// The answer is always one JSON object with a decision, and exit code 0:
+// The answer is one JSON object with a decision, and exit code 0. On anything else, the plugin throws at
+// tool.execute.before and chat.message.
 //
-//	{"decision": "allow"}                       no opinion
-//	{"decision": "deny", "reason": "…"}         tool.execute.before, chat.message: throw new Error(reason); elsewhere nothing
-//	{"decision": "allow", "args": {…}}          tool.execute.before: these are all the arguments; remove all others from
-//	                                            output.args
-//	{"decision": "allow", "output": …}          tool.execute.after: replaces the tool's output: an object has the members
-//	                                            of output that change, a string replaces output.output, or the text
-//	                                            of the content
-//	{"decision": "allow", "append": "…"}        tool.execute.after: follows the output's text after an empty line;
-//	                                            chat.message: follows the text of the last text part
-//
-// Anything else (no answer, an exit code other than 0, no JSON object, another decision) is a failure of the shim.
-// The plugin then throws at tool.execute.before and chat.message. A working shim always answers, and has already
-// decided whether an unreachable fabric means a deny. OpenCode waits for a plugin without a limit, so the plugin
-// needs a deadline of its own, longer than the shim's.
+//	{"decision": "allow"}                  no opinion
+//	{"decision": "deny", "reason": "…"}    tool.execute.before, chat.message: the plugin throws the reason
+//	{"decision": "allow", "args": {…}}     tool.execute.before: all the arguments; the plugin removes all others
+//	{"decision": "allow", "output": …}     tool.execute.after: members of output that change, or its whole text
+//	{"decision": "allow", "append": "…"}   tool.execute.after, chat.message: follows the text after an empty line
 type opencode struct{}
 
-// Moments returns the hooks of a plugin, and the bus events that the plugin passes on. OpenCode does not wait for the
-// answer to an event.
+// Moments returns the hooks of a plugin, and bus events, whose answers OpenCode does not wait for.
 func (opencode) Moments() []Moment {
 	return moments(0, 0, []Moment{
 		// The model sees the error that the plugin throws as the tool's result.

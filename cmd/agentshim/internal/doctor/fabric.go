@@ -78,25 +78,12 @@ func (f *fabric) status(ctx context.Context, o *Options) (st schema.FabricStatus
 	if f.feed, err = f.nc.SubscribeSync(feed); err != nil {
 		return st, err
 	}
-	subject, err := bus.ControlSubject("status", "")
-	if err != nil {
-		return st, err
-	}
 	body, err := schema.Marshal(schema.StatusRequest{Agents: true, Host: hostname()})
 	if err != nil {
 		return st, err
 	}
-	m, err := f.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body})
-	switch {
-	case err != nil && errors.Is(context.Cause(ctx), nats.ErrPermissionViolation):
-		return st, context.Cause(ctx)
-	case err != nil:
-		return st, unanswered(err)
-	case m.Header.Get(schema.HeaderServiceError) != "":
-		return st, fmt.Errorf("the broker answers: %s", m.Header.Get(schema.HeaderServiceError))
-	}
-	if err := schema.Unmarshal(m.Data, &st); err != nil {
-		return st, fmt.Errorf("reading the broker's answer: %w", err)
+	if err := f.request(ctx, "status", body, &st); err != nil {
+		return st, err
 	}
 	if st.Trouble != "" {
 		return st, fmt.Errorf("the broker reports a problem: %s", st.Trouble)
@@ -104,32 +91,37 @@ func (f *fabric) status(ctx context.Context, o *Options) (st schema.FabricStatus
 	return st, nil
 }
 
-func unanswered(err error) error {
-	if errors.Is(err, nats.ErrNoResponders) {
-		return errors.New("NATS answers, but no broker does; start a broker, or ask the operator")
+// request sends a control request, and decodes the broker's answer.
+func (f *fabric) request(ctx context.Context, verb string, body []byte, answer any) error {
+	subject, err := bus.ControlSubject(verb, "")
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("no broker answers: %w", err)
+	m, err := f.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: body})
+	switch {
+	case err != nil && errors.Is(context.Cause(ctx), nats.ErrPermissionViolation):
+		return context.Cause(ctx)
+	case errors.Is(err, nats.ErrNoResponders):
+		return errors.New("NATS answers, but no broker does; start a broker, or ask the operator")
+	case err != nil:
+		return fmt.Errorf("no broker answers: %w", err)
+	case m.Header.Get(schema.HeaderServiceError) != "":
+		return fmt.Errorf("the broker answers: %s", m.Header.Get(schema.HeaderServiceError))
+	}
+	if err := schema.Unmarshal(m.Data, answer); err != nil {
+		return fmt.Errorf("reading the broker's answer: %w", err)
+	}
+	return nil
 }
 
 // policy requests the policy, which agents may read. The answer shows that a broker answers agents.
 func (f *fabric) policy(ctx context.Context) (st schema.FabricStatus, err error) {
-	subject, err := bus.ControlSubject(schema.VerbPolicy, "")
-	if err != nil {
-		return st, err
-	}
-	m, err := f.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: []byte("{}")})
-	if err != nil {
-		return st, unanswered(err)
-	}
-	if says := m.Header.Get(schema.HeaderServiceError); says != "" {
-		return st, fmt.Errorf("the broker answers: %s", says)
-	}
 	var answer schema.PolicyAnswer
 	var p schema.Policy
-	if err = schema.Unmarshal(m.Data, &answer); err == nil {
-		err = schema.Unmarshal([]byte(answer.Document), &p)
+	if err := f.request(ctx, schema.VerbPolicy, []byte("{}"), &answer); err != nil {
+		return st, err
 	}
-	if err != nil {
+	if err := schema.Unmarshal([]byte(answer.Document), &p); err != nil {
 		return st, fmt.Errorf("reading the broker's answer: %w", err)
 	}
 	return schema.FabricStatus{Fabric: p.Fabric, ConfigVersion: p.ConfigVersion, Hooks: len(p.Hooks)}, nil

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -88,10 +89,9 @@ func (p *printer) fabric(r *Report) {
 	if r.Bus.Hidden != "" {
 		p.say("note     ", r.Bus.Hidden)
 	}
-	switch d := r.Daemon; {
-	case d.Running:
+	if d := r.Daemon; d.Running {
 		p.say("daemon   ", fmt.Sprintf("%s, %d calls, asks the fabric at %s", d.Socket, d.Calls, d.NATS))
-	default:
+	} else {
 		p.say("daemon   ", "none; each hook connects to the fabric itself, which takes longer; run 'agentshim serve' to start one")
 	}
 	if k := r.Policy; k.Known {
@@ -105,15 +105,7 @@ func (p *printer) fabric(r *Report) {
 }
 
 func (p *printer) runtime(t *Runtime) {
-	version := t.Version
-	if version == "" {
-		version = "version unknown"
-	}
-	program := t.Program
-	if program == "" {
-		program = "not on the PATH"
-	}
-	p.say("\n", fmt.Sprintf("%s (%s) %s, %s", t.Label, t.Runtime, version, program))
+	p.say("\n", fmt.Sprintf("%s (%s) %s, %s", t.Label, t.Runtime, cmp.Or(t.Version, "version unknown"), cmp.Or(t.Program, "not on the PATH")))
 	for _, l := range t.Layers {
 		asks := "does not ask the fabric"
 		if len(l.Events) > 0 {

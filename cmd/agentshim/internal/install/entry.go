@@ -78,7 +78,7 @@ func claudeEntry(r *Request, e event) any {
 }
 
 func codexEntry(r *Request, e event) any {
-	return group{Matcher: matcher(e, "*"), Hooks: []any{handler{Type: "command", Command: r.line(e, Open(r.Runtime)), Timeout: e.seconds(&r.Hook)}}}
+	return group{Matcher: matcher(e, "*"), Hooks: []any{handler{Type: "command", Command: r.line(e, true), Timeout: e.seconds(&r.Hook)}}}
 }
 
 // geminiName is the name by which users switch agentshim's hooks off in Gemini CLI.
@@ -94,7 +94,7 @@ func geminiEntry(r *Request, e event) any {
 }
 
 func qwenEntry(r *Request, e event) any {
-	h := handler{Type: "command", Name: "agentshim", Command: r.line(e, Open(r.Runtime))}
+	h := handler{Type: "command", Name: "agentshim", Command: r.line(e, true)}
 	// The runtime takes numbers from 1000 on for milliseconds.
 	if h.Timeout = e.seconds(&r.Hook); h.Timeout >= 1000 {
 		h.Timeout *= 1000

@@ -243,16 +243,15 @@ func (c *Change) keep(now time.Time) (string, error) {
 	return name, c.put(c.Before, name, func(temp string) error { return os.Rename(temp, name) })
 }
 
-// replace writes the new content atomically: readers see the old content or the new one.
-func (c *Change) replace() error { return c.put(c.After, c.Path, c.swap) }
-
-// swap replaces the old file, unless another program, such as the runtime itself, has changed it since
-// agentshim read it.
-func (c *Change) swap(temp string) error {
-	if err := c.untouched(); err != nil {
-		return err
-	}
-	return c.trade(temp)
+// replace writes the new content atomically: readers see the old content or the new one. It does not
+// replace a file that another program, such as the runtime itself, has changed since agentshim read it.
+func (c *Change) replace() error {
+	return c.put(c.After, c.Path, func(temp string) error {
+		if err := c.untouched(); err != nil {
+			return err
+		}
+		return c.trade(temp)
+	})
 }
 
 // trade checks the file that it replaced, and restores it if another program has changed it.

@@ -66,7 +66,7 @@ func (t *runtime) one(d *edit.Doc, event string, want jsontext.Value) error {
 			for _, j := range slices.Backward(mine) {
 				dropIn(d, at, i, j)
 			}
-		case want != nil && !there && !earlier(all[:i], t, event):
+		case want != nil && !there && !slices.ContainsFunc(all[:i], func(v jsontext.Value) bool { return t.only(v, event) }):
 			d.Put(want, i, at...)
 			there = true
 		default:
@@ -85,12 +85,10 @@ func (t *runtime) one(d *edit.Doc, event string, want jsontext.Value) error {
 	return nil
 }
 
-// earlier reports whether an earlier entry has only agentshim's hooks, so that merge keeps that one.
-func earlier(all []jsontext.Value, t *runtime, event string) bool {
-	return slices.ContainsFunc(all, func(v jsontext.Value) bool {
-		mine, rest := t.part(v, event)
-		return len(mine) > 0 && rest == nil
-	})
+// only reports whether an entry has agentshim's hooks and no others.
+func (t *runtime) only(entry jsontext.Value, event string) bool {
+	mine, rest := t.part(entry, event)
+	return len(mine) > 0 && rest == nil
 }
 
 // dropIn removes hook j from group i of an event.
@@ -103,19 +101,23 @@ func dropIn(d *edit.Doc, at []string, i, j int) {
 	d.Put(g.Text(), i, at...)
 }
 
-// part returns the indexes of agentshim's hooks in an entry, and the other hooks. An entry without a
-// group is one hook.
-func (t *runtime) part(entry jsontext.Value, event string) (mine []int, rest []jsontext.Value) {
+// hooksIn returns the hooks of an entry. An entry without a group is one hook.
+func hooksIn(entry jsontext.Value) []jsontext.Value {
 	var g struct {
 		Hooks []jsontext.Value `json:"hooks"`
 	}
 	if entry.Kind() != '{' || schema.Unmarshal(entry, &g) != nil {
-		return nil, nil
+		return nil
 	}
 	if g.Hooks == nil {
-		g.Hooks = []jsontext.Value{entry}
+		return []jsontext.Value{entry}
 	}
-	for i, h := range g.Hooks {
+	return g.Hooks
+}
+
+// part returns the indexes of agentshim's hooks in an entry, and the other hooks.
+func (t *runtime) part(entry jsontext.Value, event string) (mine []int, rest []jsontext.Value) {
+	for i, h := range hooksIn(entry) {
 		if _, ok := owned(h, t.name, event); ok {
 			mine = append(mine, i)
 		} else {
@@ -129,16 +131,7 @@ func (t *runtime) part(entry jsontext.Value, event string) (mine []int, rest []j
 func (t *runtime) owned(d *edit.Doc) (all []Owned) {
 	for _, name := range d.Names(t.below...) {
 		for _, entry := range d.Elements(t.at(name)...) {
-			var g struct {
-				Hooks []jsontext.Value `json:"hooks"`
-			}
-			if entry.Kind() != '{' || schema.Unmarshal(entry, &g) != nil {
-				continue
-			}
-			if g.Hooks == nil {
-				g.Hooks = []jsontext.Value{entry}
-			}
-			for _, h := range g.Hooks {
+			for _, h := range hooksIn(entry) {
 				if o, ok := owned(h, t.name, name); ok {
 					o.Gate = slices.ContainsFunc(t.events, func(e event) bool { return e.name == o.Event && e.gate })
 					o.Differs = t.differs(entry, h, &o)

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -61,10 +62,7 @@ func managedClaude() []layer {
 // SwitchedOff returns why a runtime of this machine does not run agentshim's hooks, although some
 // configuration may have them. It is empty if no setting prevents the hooks.
 func SwitchedOff(m Machine, name string) (why []string) {
-	t, ok := runtimes()[name]
-	if !ok {
-		return nil
-	}
+	t := of(name)
 	if s, ok := t.offSwitch(); ok {
 		why = append(why, s.state(m, name)...)
 	}
@@ -180,11 +178,7 @@ func disabledGemini(m Machine) []string {
 			continue
 		}
 		for _, h := range found.Hooks {
-			name := h.Name
-			if name == "" {
-				name = h.Line
-			}
-			if file, off := names[name]; off {
+			if file, off := names[cmp.Or(h.Name, h.Line)]; off {
 				by[h.Event] = file
 			} else {
 				runs[h.Event] = true
@@ -239,12 +233,4 @@ func byEnvironment(m Machine, t *runtime) (why []string) {
 		}
 	}
 	return why
-}
-
-// Label returns the name of a runtime for people.
-func Label(name string) string {
-	if t, ok := runtimes()[name]; ok {
-		return t.label
-	}
-	return name
 }

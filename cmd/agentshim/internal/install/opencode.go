@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -124,21 +125,37 @@ func (t *runtime) mention(r *Request, wanted bool) ([]Change, error) {
 	if err != nil {
 		return nil, t.unreadable(f.path, err)
 	}
-	url, err := r.pluginURL(t)
-	if err != nil {
-		return nil, err
-	}
-	return t.named(f, d, url, wanted)
-}
-
-// pluginURL returns the name of the plugin in OpenCode's managed configuration.
-func (r *Request) pluginURL(t *runtime) (jsontext.Value, error) {
 	plain := Request{Scope: r.Scope, Machine: Machine{OS: r.Machine.OS}} // without Root, as OpenCode will see it
-	there, err := plain.path(t)
+	if path, err = plain.path(t); err != nil {
+		return nil, err
+	}
+	url, err := schema.Marshal("file://" + path)
 	if err != nil {
 		return nil, err
 	}
-	return schema.Marshal("file://" + there)
+	isPlugin := func(v jsontext.Value) bool { return edit.Equal(v, url) }
+	at := slices.IndexFunc(d.Elements("plugin"), isPlugin)
+	var c Change
+	switch {
+	case wanted == (at >= 0):
+		return nil, nil
+	case wanted:
+		if err := d.Append(url, "plugin"); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		}
+		c = f.become(d.Text(), Managed)
+		c.backup, c.summary = true, "OpenCode now loads the plugin for all users"
+	default:
+		if d.Drop(at, "plugin"); len(d.Elements("plugin")) == 0 {
+			d.Delete("plugin")
+		}
+		c = t.without(f, d, &Request{Scope: Managed})
+		c.summary = "OpenCode no longer loads the plugin"
+	}
+	c.shown = func(text []byte) []byte {
+		return edit.Mask(text, hidden, func(_ []string, v jsontext.Value) bool { return isPlugin(v) })
+	}
+	return []Change{c}, nil
 }
 
 // unnamed returns which part of the managed configuration does not name the installed plugin.
@@ -153,48 +170,14 @@ func (r *Request) unnamed(t *runtime) ([]string, error) {
 	return []string{"plugin in " + changes[0].Path}, nil
 }
 
-func (t *runtime) named(f file, d *edit.Doc, url jsontext.Value, wanted bool) ([]Change, error) {
-	at := -1
-	for i, v := range d.Elements("plugin") {
-		if edit.Equal(v, url) {
-			at = i
-		}
-	}
-	r := Request{Scope: Managed}
-	shown := func(text []byte) []byte {
-		return edit.Mask(text, hidden, func(_ []string, v jsontext.Value) bool { return edit.Equal(v, url) })
-	}
-	switch {
-	case wanted == (at >= 0):
-		return nil, nil
-	case wanted:
-		if err := d.Append(url, "plugin"); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.path, err)
-		}
-		c := f.become(d.Text(), r.Scope)
-		c.shown = shown
-		c.backup, c.summary = true, "OpenCode now loads the plugin for all users"
-		return []Change{c}, nil
-	}
-	if d.Drop(at, "plugin"); len(d.Elements("plugin")) == 0 {
-		d.Delete("plugin")
-	}
-	c := t.without(f, d, &r)
-	c.shown = shown
-	c.summary = "OpenCode no longer loads the plugin"
-	return []Change{c}, nil
-}
-
 // pluginHook returns the command that an installed plugin starts if no daemon answers.
 func pluginHook(text []byte) Owned {
 	o := Owned{Event: "tool.execute.before", Gate: true, Blocks: true}
-	if !asWritten(text) {
+	line, s, ok := settingsOf(text)
+	if !ok || !bytes.Equal(text, bytes.Replace(plugin, []byte(noSettings), line, 1)) { // not as an installation with these settings writes it
 		o.Differs = []string{"its text"}
 	}
-	_, line, _ := bytes.Cut(text, []byte("\nconst SETTINGS = "))
-	line, _, _ = bytes.Cut(line, []byte(";\n"))
-	var s pluginSettings
-	if schema.Unmarshal(line, &s) == nil && s.Shim != "" {
+	if ok {
 		o.Command = []string{s.Shim, "hook", "--runtime", "opencode", "--event", o.Event}
 		if s.Agent != "" {
 			o.Command = append(o.Command, "--agent", s.Agent)
@@ -205,4 +188,13 @@ func pluginHook(text []byte) Owned {
 		}
 	}
 	return o
+}
+
+// settingsOf returns the line with the settings of an installed plugin.
+func settingsOf(text []byte) (line []byte, s pluginSettings, ok bool) {
+	const begin, end = "const SETTINGS = ", ";\n"
+	_, rest, found := bytes.Cut(text, []byte("\n"+begin))
+	inner, _, whole := bytes.Cut(rest, []byte(end))
+	ok = found && whole && schema.Unmarshal(inner, &s) == nil && s.Shim != ""
+	return slices.Concat([]byte(begin), inner, []byte(end)), s, ok
 }

@@ -120,8 +120,7 @@ func foldersUp(dir, top string) iter.Seq[string] {
 // Above returns a project's file with agentshim's hooks in a parent folder that does not apply in the
 // project's folder itself; empty: there is no such file.
 func Above(m Machine, name string) string {
-	t, ok := runtimes()[name]
-	if !ok || m.Dir == "" || t.places[Project].reach != here {
+	if m.Dir == "" || of(name).places[Project].reach != here {
 		return ""
 	}
 	for dir := range foldersUp(filepath.Dir(m.Dir), repository(m.Dir)) {

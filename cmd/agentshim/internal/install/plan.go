@@ -19,31 +19,39 @@ func (t *runtime) install(r *Request) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	switch {
-	case t.plugin:
+	if t.plugin {
 		return t.installPlugin(f, r)
-	case t.places[r.Scope].toml:
-		return t.installTOML(f, r)
 	}
+	write, shown := t.write, t.shown
+	if t.places[r.Scope].toml {
+		write, shown = t.writeTOML, shownTOML
+	}
+	before, after, err := write(f, r)
+	if err != nil {
+		return Plan{}, err
+	}
+	c := f.become(after, r.Scope)
+	c.shown, c.backup, c.summary = shown, before == 0, t.installed(r, before)
+	return Plan{Changes: []Change{c}}, nil
+}
+
+// write returns the number of agentshim's hooks in a file, and the file with those of a request.
+func (t *runtime) write(f file, r *Request) (before int, after []byte, err error) {
 	d, err := edit.ParseAs(f.content, t.syntax)
 	if err != nil {
-		return Plan{}, t.unreadable(f.path, err)
+		return 0, nil, t.unreadable(f.path, err)
 	}
-	before, was := t.owned(d), d.Plain()
+	mine, was := t.owned(d), d.Plain()
 	if err = set(d, t.sets[r.Scope]); err == nil {
 		err = t.merge(d, r, t.wanted(r))
 	}
 	if err != nil {
-		return Plan{}, fmt.Errorf("%s: %w", f.path, err)
+		return 0, nil, fmt.Errorf("%s: %w", f.path, err)
 	}
-	c := f.become(d.Text(), r.Scope)
-	c.shown = t.shown
-	if f.there && edit.Equal(d.Plain(), was) {
-		c.After = c.Before // only its formatting could differ
+	if after = d.Text(); f.there && edit.Equal(d.Plain(), was) {
+		after = f.content // only its formatting could differ
 	}
-	c.backup = len(before) == 0
-	c.summary = t.installed(r, len(before))
-	return Plan{Changes: []Change{c}}, nil
+	return len(mine), after, nil
 }
 
 // installed returns a sentence about an installation.
@@ -107,19 +115,17 @@ func (t *runtime) uninstall(r *Request) (Plan, error) {
 func (t *runtime) without(f file, d *edit.Doc, r *Request) Change {
 	kept, name := f.kept()
 	old, err := edit.ParseAs(kept, t.syntax)
-	if name == "" || err != nil { // there was no file before, or its content is unknown
-		c := f.become(d.Text(), r.Scope)
-		c.shown = t.shown
-		if name == "" && onlySettings(d, t.sets[r.Scope]) {
-			c.After = nil
-		}
-		return c
+	restored := name != "" && err == nil // else there was no file before, or its content is unknown
+	if restored {
+		unset(d, old, t.sets[r.Scope])
 	}
-	unset(d, old, t.sets[r.Scope])
 	c := f.become(d.Text(), r.Scope)
 	c.shown = t.shown
-	if t.bare(old) == t.bare(d) {
+	switch {
+	case restored && t.bare(old) == t.bare(d):
 		c.After, c.drop = kept, name // nothing else has changed since the installation
+	case name == "" && onlySettings(d, t.sets[r.Scope]):
+		c.After = nil
 	}
 	return c
 }

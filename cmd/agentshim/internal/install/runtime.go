@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -199,35 +200,25 @@ func agy() *runtime {
 	}
 }
 
+// of returns a runtime; an unknown one has no places.
+func of(name string) *runtime { return cmp.Or(runtimes()[name], &runtime{name: name, label: name}) }
+
+// Label returns the name of a runtime for people.
+func Label(name string) string { return of(name).label }
+
 // Program returns the program whose presence shows that a runtime is installed; empty: the runtime is
 // unknown.
-func Program(name string) string {
-	if t, ok := runtimes()[name]; ok {
-		return t.binary
-	}
-	return ""
-}
+func Program(name string) string { return of(name).binary }
 
 // Open reports whether a runtime lets a call pass when a hook cannot start.
-func Open(name string) bool {
-	t, ok := runtimes()[name]
-	return ok && t.open
-}
+func Open(name string) bool { return of(name).open }
 
 // Scopes returns the scopes in which a runtime can have hooks.
 func Scopes(name string) (all []Scope) {
-	t, ok := runtimes()[name]
 	for _, s := range []Scope{User, Project, Managed} {
-		if _, has := t.place(s); ok && has {
+		if _, has := of(name).places[s]; has {
 			all = append(all, s)
 		}
 	}
 	return all
-}
-
-func (t *runtime) place(s Scope) (p place, ok bool) {
-	if t != nil {
-		p, ok = t.places[s]
-	}
-	return p, ok
 }

@@ -1,10 +1,8 @@
 package install
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -26,22 +24,14 @@ func (t *runtime) shown(text []byte) []byte {
 		if _, ok := owned(v, t.name, path[len(t.below)]); ok {
 			return true
 		}
-		mine, rest := t.part(v, path[len(t.below)])
-		return len(mine) > 0 && rest == nil
+		return t.only(v, path[len(t.below)])
 	})
 }
 
 // shownTOML is the same for TOML: it returns agentshim's lines, and marks the others.
-func shownTOML(text []byte) []byte {
-	var out []byte
-	inside := false
-	for line := range bytes.Lines(text) {
-		bare := strings.TrimRight(string(line), "\r\n")
-		marked := bare == blockMark
-		if marked {
-			inside = !inside
-		}
-		if !marked && !inside && !strings.HasSuffix(bare, lineMark) {
+func shownTOML(text []byte) (out []byte) {
+	for line, ours := range linesTOML(text) {
+		if !ours {
 			line = []byte(hidden + "\n")
 		}
 		out = append(out, line...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -35,16 +36,25 @@ func readTOML(text []byte) (table, error) {
 	return m, err
 }
 
+// linesTOML yields the lines of a text, and whether agentshim wrote them.
+func linesTOML(text []byte) iter.Seq2[[]byte, bool] {
+	return func(yield func([]byte, bool) bool) {
+		inside := false
+		for line := range bytes.Lines(text) {
+			bare := strings.TrimRight(string(line), "\r\n")
+			marked := bare == blockMark
+			if !yield(line, marked || inside || strings.HasSuffix(bare, lineMark)) {
+				return
+			}
+			inside = inside != marked
+		}
+	}
+}
+
 // withoutOurs returns a text without agentshim's lines.
-func withoutOurs(text []byte) []byte {
-	var out []byte
-	inside := false
-	for line := range bytes.Lines(text) {
-		bare := strings.TrimRight(string(line), "\r\n")
-		switch {
-		case bare == blockMark:
-			inside = !inside
-		case !inside && !strings.HasSuffix(bare, lineMark):
+func withoutOurs(text []byte) (out []byte) {
+	for line, ours := range linesTOML(text) {
+		if !ours {
 			out = append(out, line...)
 		}
 	}
@@ -68,7 +78,8 @@ func (t *runtime) withOurs(text []byte, r *Request) ([]byte, error) {
 	if m["features"] == nil {
 		block.WriteString("[features]\nhooks = true\n")
 	} else if features["hooks"] == nil {
-		text = featuresHeader().ReplaceAll(text, []byte("${0}\nhooks = true"+lineMark))
+		header := regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*features[ \t]*\][ \t]*(#.*)?$`)
+		text = header.ReplaceAll(text, []byte("${0}\nhooks = true"+lineMark))
 	}
 	for _, e := range t.wanted(r) {
 		block.WriteString(t.tableOf(r, e))
@@ -81,10 +92,6 @@ func (t *runtime) withOurs(text []byte, r *Request) ([]byte, error) {
 	}
 	text = append(text, blockMark+"\n"+block.String()+blockMark+"\n"...)
 	return text, t.says(text, m, r)
-}
-
-func featuresHeader() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*features[ \t]*\][ \t]*(#.*)?$`)
 }
 
 // switched returns an error if a switch is off.
@@ -175,20 +182,16 @@ func (t *runtime) ownedTOML(text []byte) ([]Owned, error) {
 	return t.owned(d), nil
 }
 
-func (t *runtime) installTOML(f file, r *Request) (Plan, error) {
-	before, err := t.ownedTOML(f.content)
+// writeTOML is [runtime.write] for TOML.
+func (t *runtime) writeTOML(f file, r *Request) (before int, after []byte, err error) {
+	mine, err := t.ownedTOML(f.content)
 	if err != nil {
-		return Plan{}, t.unreadable(f.path, fmt.Errorf("it is not valid TOML: %w", err))
+		return 0, nil, t.unreadable(f.path, fmt.Errorf("it is not valid TOML: %w", err))
 	}
-	text, err := t.withOurs(withoutOurs(f.content), r)
-	if err != nil {
-		return Plan{}, fmt.Errorf("%s: %w", f.path, err)
+	if after, err = t.withOurs(withoutOurs(f.content), r); err != nil {
+		return 0, nil, fmt.Errorf("%s: %w", f.path, err)
 	}
-	c := f.become(text, r.Scope)
-	c.shown = shownTOML
-	c.backup = len(before) == 0
-	c.summary = t.installed(r, len(before))
-	return Plan{Changes: []Change{c}}, nil
+	return len(mine), after, nil
 }
 
 func (t *runtime) uninstallTOML(f file, r *Request) (Plan, error) {

@@ -30,8 +30,7 @@ type Settings struct {
 	Dialect dialect.Dialect
 	// Moment is the runtime's event; the zero Moment: the payload names it.
 	Moment dialect.Moment
-	// Agent is the agent's id; empty: the id in the payload, or else one made of the runtime and the
-	// session.
+	// Agent is the agent's id; empty: the id in the payload, or else runtime and session.
 	Agent string
 	// EventID is the event's id if the payload has none; empty: the judge makes one.
 	EventID string
@@ -41,18 +40,16 @@ type Settings struct {
 	Unreachable string
 	// Mute: the client cannot deliver texts to the agent, so the fabric must not send waiting items.
 	Mute bool
-	// Loop: the client is an agent's own loop. It may use a tool call's id twice. It uses an event's
-	// id again only to repeat a question that got no answer.
+	// Loop: the client is an agent's own loop. It may use a tool call's id twice, and repeats an event's id
+	// only to repeat a question.
 	Loop bool
 	// Env looks up one of [dialect.Environment].
 	Env func(name string) string
-	// Versions returns the versions of the runtimes on this machine; nil: unknown. The exchange calls
-	// it only when a session starts.
+	// Versions returns the versions of the runtimes on this machine; nil: unknown.
 	Versions func() map[string]string
 }
 
-// CheckID returns an error if id is not an event's id. An empty id is valid, because the shim makes
-// one.
+// CheckID returns an error if id is neither empty nor an event's id.
 func CheckID(id string) error {
 	if id == "" || len(id) == len(uuid.Nil.String()) && uuid.Validate(id) == nil {
 		return nil
@@ -72,8 +69,7 @@ type Store interface {
 	// Injections returns them, and RemoveInjections removes them.
 	Injections(agent, pair string) []schema.Injection
 	RemoveInjections(agent, pair string)
-	// Flags returns the flags that hooks set for an agent in a session, as a JSON object; nil: no hook
-	// set a flag.
+	// Flags returns the flags that hooks set for an agent in a session, as a JSON object.
 	Flags(agent, session string) jsontext.Value
 	// SetFlags sets flags; null removes one.
 	SetFlags(agent, session string, set map[string]jsontext.Value) error
@@ -106,19 +102,16 @@ type Reply struct {
 // Kept returns the function that Told calls; nil: no stored injection was delivered.
 func (r *Reply) Kept() (told func()) { return r.told }
 
-// Told removes the delivered injections from the store. The caller calls it when the runtime has
-// the answer.
+// Told removes the delivered injections from the store, when the runtime has the answer.
 func (r *Reply) Told() {
 	if r.told != nil {
 		r.told()
 	}
 }
 
-// Run has the payload judged and encodes the answer, before ctx ends. unread is the error that cut
-// the payload off; nil: it is complete.
-//
-// If the shim itself fails, Run has the call judged again by its routing alone, as an unreadable one.
-// If that fails, too, the command line decides.
+// Run has the payload judged and encodes the answer, before ctx ends. unread is the error that cut the payload
+// off. If the shim itself fails, Run has the call judged again by its routing alone; if that fails, too, the
+// command line decides.
 func (x *Exchange) Run(ctx context.Context, payload []byte, unread error) Reply {
 	if x.Env != nil { // the runtime may follow a trace itself
 		ctx = trace.With(ctx, trace.Parse(x.Env(dialect.TraceParent), x.Env(dialect.TraceState)))
@@ -170,8 +163,7 @@ func (x *Exchange) run(ctx context.Context, payload []byte, unread error) Reply 
 		fmt.Fprintf(x.Stderr, "agentshim: %v\n", err)
 	}
 	x.introduce(&c.Event)
-	// Items that wait for an agent are not for its subagents, and not for an answer that the agent never
-	// sees.
+	// Items that wait are not for subagents, and not for an answer that the agent never sees.
 	x.recall(c)
 	spent := x.spent(c)
 	c.Event.Mute = x.Mute || c.Subagent != "" || c.Moment.Can[dialect.Inject] != dialect.Native || spent != nil
@@ -198,8 +190,7 @@ func (x *Exchange) workspaces(c *dialect.Call) string {
 	return x.Workspaces
 }
 
-// encode returns the verdict as the runtime expects it. spent is why the end of a turn cannot be put
-// off again; nil: it can.
+// encode returns the verdict as the runtime expects it. spent is why the turn cannot be put off again.
 func (x *Exchange) encode(c *dialect.Call, v *schema.Verdict, spent error) Reply {
 	r := Reply{Verdict: v, Call: c}
 	said, later, lost := dialect.Express(c.Moment, v)
@@ -243,9 +234,8 @@ func (x *Exchange) lastResort(why error) Reply {
 	return r
 }
 
-// identify sets the agent and the other routing of an event. An unreadable event counts as a tool
-// call, which policies guard most. The error says that the fabric cannot judge events of an agent
-// with that name.
+// identify sets the agent and the other routing of an event. An unreadable event counts as a tool call, which
+// policies guard most. The error says that no agent can have that name.
 func (x *Exchange) identify(c *dialect.Call, unreadable bool) error {
 	e := &c.Event
 	if unreadable && e.HookType == "" {
@@ -281,8 +271,7 @@ func (x *Exchange) identify(c *dialect.Call, unreadable bool) error {
 	return err
 }
 
-// introduce adds the host and the runtime's version to the event of a new session, so that operators
-// can find agents that no longer send events.
+// introduce adds the host and the runtime's version to a new session, so that operators find silent agents.
 func (x *Exchange) introduce(e *schema.Event) {
 	if e.HookType != schema.SessionStart {
 		return

@@ -10,10 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// postpone stores injections that the runtime cannot take before a tool call, for the event after the call.
-// They wait for the agent's next event instead if the call is denied, because there is no event after it.
-// The same applies if the call has no id and a hook rewrote its input, because the shim cannot match the
-// event after it.
+// postpone stores injections that the runtime cannot take before a tool call, for the event after it. If the
+// call is denied, or cannot be matched because a hook rewrote it, they wait for the agent's next event.
 func (x *Exchange) postpone(c *dialect.Call, said *schema.Verdict, later []schema.Injection) {
 	if len(later) == 0 {
 		return
@@ -31,8 +29,8 @@ func (x *Exchange) postpone(c *dialect.Call, said *schema.Verdict, later []schem
 	}
 }
 
-// takesPostponed reports whether postponed injections can be delivered at an event: not before a tool call,
-// which may be denied, nor at the end of a turn, which must not continue for them.
+// takesPostponed reports whether an event takes postponed injections: not before a tool call, which may be
+// denied, nor at the end of a turn, which must not continue for them.
 func takesPostponed(t schema.EventType) bool {
 	switch t {
 	case schema.PostToolUse, schema.ToolError, schema.UserPromptSubmit, schema.BeforeLLMCall:
@@ -49,8 +47,7 @@ func nextEvent(c *dialect.Call) string {
 	return ""
 }
 
-// addPostponed puts the postponed injections for the call, and for any event of the agent, before those of
-// v. It returns a function that removes them from the store; call it when the runtime has the answer.
+// addPostponed puts the postponed injections before those of v. told removes them from the store.
 func (x *Exchange) addPostponed(c *dialect.Call, v *schema.Verdict) (told func()) {
 	if x.Store == nil || !takesPostponed(c.Event.HookType) || c.Faulty || c.Moment.Can[dialect.Inject] != dialect.Native {
 		return nil
@@ -77,8 +74,7 @@ func (x *Exchange) addPostponed(c *dialect.Call, v *schema.Verdict) (told func()
 	}
 }
 
-// recall adds the flags that hooks set earlier to an event without flags. An agent's own loop keeps
-// its flags by itself.
+// recall adds the flags that hooks set earlier to an event. An agent's own loop keeps its own.
 func (x *Exchange) recall(c *dialect.Call) {
 	if x.Store == nil || c.Event.Flags != nil || c.Moment.Can[dialect.Effects] == dialect.Native {
 		return
@@ -102,8 +98,8 @@ func (x *Exchange) flag(c *dialect.Call, said *schema.Verdict) {
 	}
 }
 
-// belong sets the session of a subagent's event to the session of its agent, because the agent's hooks and limits apply
-// to it. The store has the agent's session of each subagent, for subagents of subagents.
+// belong sets the session of a subagent's event to that of its agent, whose hooks and limits apply. The store
+// has the agent's session of each subagent, for subagents of subagents.
 func (x *Exchange) belong(c *dialect.Call) {
 	if c.Parent == "" {
 		return
@@ -124,20 +120,17 @@ func (x *Exchange) belong(c *dialect.Call) {
 	}
 }
 
-// mostTurns is how often in a row hooks may keep an agent going at the end of its turn in runtimes
-// without a limit of their own.
+// mostTurns is how often in a row hooks may put off the end of a turn in runtimes without a limit.
 const mostTurns = 8
 
-// counts reports whether the shim counts how often hooks keep the agent going. An agent's own loop
-// counts by itself.
+// counts reports whether the shim counts how often hooks keep the agent going.
 func counts(c *dialect.Call) bool { return (c.Moment.Endless || c.Moment.Turns > 0) && !c.Faulty }
 
 // pairOfEnd returns the key under which the store counts repetitions, with one item for each.
 func pairOfEnd(c *dialect.Call) string { return "end of turn/" + c.Event.SessionID + "/" + c.Subagent }
 
-// spent returns why hooks cannot put off the end of the turn again; nil: they can. The exchange checks
-// this before it asks the fabric. Items that wait for the agent then stay queued for its next turn,
-// and are not lost with an answer that ends this one.
+// spent returns why hooks cannot put off the end of the turn again; nil: they can. It is checked before the
+// fabric is asked, so that waiting items are not lost with an answer that ends the turn.
 func (x *Exchange) spent(c *dialect.Call) error {
 	switch {
 	case !counts(c):
@@ -169,9 +162,8 @@ func (x *Exchange) spent(c *dialect.Call) error {
 // once returns the record of one time that hooks put off the end of a turn.
 func once() []schema.Injection { return []schema.Injection{{Strategy: schema.UserMessage}} }
 
-// bound ends a turn that hooks would put off without an end. Some runtimes have no limit, and each
-// time costs a call of the model. An injection that waited for the agent still keeps the agent going,
-// because it comes once only.
+// bound ends a turn that hooks would put off without an end, because each time costs a call of the model. An
+// injection that waited still keeps the agent going: it comes once only.
 func (x *Exchange) bound(c *dialect.Call, said *schema.Verdict, spent error) {
 	if !counts(c) {
 		return

@@ -19,9 +19,8 @@ import (
 // textRoom is the space for the sentence that names the file with the rest of a text.
 const textRoom = 1024
 
-// shorten replaces texts that are too long for the runtime by their beginning and the name of a file
-// with the whole text. Otherwise the runtime would cut the rest off, and the fabric would count it as
-// delivered.
+// shorten replaces texts that are too long for the runtime by their beginning and the name of a file.
+// Otherwise the runtime would cut them, and the fabric would count them as delivered.
 func (x *Exchange) shorten(c *dialect.Call, v *schema.Verdict) {
 	longest := c.Moment.Longest
 	if longest == 0 {
@@ -52,8 +51,7 @@ func (x *Exchange) shorten(c *dialect.Call, v *schema.Verdict) {
 	v.Injections = []schema.Injection{first}
 }
 
-// write writes a text to a file beside the workspaces of other agents, where the agent may read. The
-// file stays until the session ends: see [Exchange.dropTexts].
+// write writes a text to a file beside the workspaces, where the agent may read, until the session ends.
 func (x *Exchange) write(c *dialect.Call, text string) (path string, err error) {
 	dir := x.workspaces(c)
 	if dir == "" {
@@ -92,8 +90,7 @@ func prefix(text string, n int) string {
 	return text[:n]
 }
 
-// textsFor is how long the files of a session that never ends stay, and textPrefix is the prefix of the names of all
-// files with long texts.
+// textsFor is how long the files of a session that never ends stay, and textPrefix begins their names.
 const (
 	textsFor   = 7 * 24 * time.Hour
 	textPrefix = "text-"
@@ -122,8 +119,8 @@ func (x *Exchange) dropTexts(c *dialect.Call) {
 	}
 }
 
-// sweepTexts deletes the files with long texts in a folder that over selects by name and age. It follows no link, and
-// reports whether the folder exists.
+// sweepTexts deletes the files of a folder that over selects, and reports whether the folder exists. It
+// follows no link.
 func sweepTexts(dir string, over func(name string, age time.Duration) bool) bool {
 	root, err := os.OpenRoot(filepath.Dir(dir))
 	if err != nil {

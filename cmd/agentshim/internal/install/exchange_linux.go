@@ -1,8 +1,0 @@
-package install
-
-import "golang.org/x/sys/unix"
-
-// exchange swaps two files atomically.
-func exchange(a, b string) error {
-	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
-}
