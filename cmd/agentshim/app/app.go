@@ -17,9 +17,8 @@ import (
 // service is the service name of the shim in traces.
 const service = "agentshim"
 
-// Run runs the command line of this process and returns its exit code. It is [Main] with two
-// savings for `agentshim hook`, which starts once per tool call: the hook listens for signals late,
-// and runs on one processor, where no goroutine waits for a new thread. The process ends after Run.
+// Run is [Main] for this process, with two savings for `agentshim hook`: it listens for signals late, and runs
+// on one processor, where no goroutine waits for a new thread. The process ends after it.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if isHook(args) {
 		runtime.GOMAXPROCS(1)

@@ -18,8 +18,7 @@ import (
 const (
 	// drainsMost limits how often one command drains the items that did not fit before.
 	drainsMost = 100
-	// drainAckTime limits how long an acknowledgement may take. After that the agent's next
-	// shim sends it.
+	// drainAckTime limits an acknowledgement, which the agent's next shim else sends.
 	drainAckTime = 2 * time.Second
 )
 
@@ -74,8 +73,7 @@ func drainCommand() *cobra.Command {
 	return c
 }
 
-// run drains until the queue is empty, or leaves the rest to the agent's next agentshim
-// process.
+// run drains until the queue is empty, or leaves the rest to the agent's next process.
 func (d *drain) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

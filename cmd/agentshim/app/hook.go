@@ -25,8 +25,8 @@ const (
 	finishTime = time.Second
 	// spanTime limits how long the export of spans takes of it.
 	spanTime = 250 * time.Millisecond
-	// signalDelay is how long a hook may run before it listens for signals: that starts a thread, and
-	// runtimes send a signal only at the end of their timeout. An earlier signal ends the process at once.
+	// signalDelay is when a hook begins to listen for signals, which starts a thread. An earlier signal ends
+	// it.
 	signalDelay = 50 * time.Millisecond
 )
 
@@ -44,8 +44,7 @@ type hook struct {
 	socket string
 	// start starts a daemon for later calls if none runs.
 	start bool
-	// process: this process runs only this hook. It then listens for signals while the hook asks the
-	// fabric, and its end closes the connection.
+	// process: this process runs only this hook, and its end closes the connection.
 	process bool
 	// managed: an administrator installed the hook for all agents of the machine.
 	managed bool
@@ -132,9 +131,8 @@ func (h *hook) askFabric(ctx context.Context, payload []byte, unread error) int 
 	return r.Exit
 }
 
-// inTurn asks the fabric of the daemon. If that fabric does not answer and its known policy
-// does not deny the call, inTurn asks the hook's own fabric: the daemon may have ended long
-// ago.
+// inTurn asks the fabric of the daemon, which may have ended long ago, and if it neither answers nor denies
+// the call by its policy, the hook's own.
 type inTurn struct {
 	*decide.Judge
 	own func() *decide.Judge // nil: no other fabric
@@ -150,9 +148,8 @@ func (t *inTurn) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	return t.Judge.Ask(ctx, q)
 }
 
-// spans returns the exporter for the spans of this process, or nil if the hook is managed
-// or tracing is not configured. It discards errors of the exporter: the variables that
-// configure it are often the runtime's own, and stderr may be what the agent reads.
+// spans returns the exporter for spans, or nil if the hook is managed or traces nothing. Its errors would
+// reach the agent on stderr.
 func (h *hook) spans() *otlp.Exporter {
 	if h.managed {
 		return nil // the agent could send them elsewhere
@@ -160,8 +157,7 @@ func (h *hook) spans() *otlp.Exporter {
 	return otlp.FromEnvironment(service, slog.New(slog.DiscardHandler))
 }
 
-// finish runs f after the runtime has its answer. It limits the time of f, because the
-// runtime waits for this process to end, and it only reports a panic in f.
+// finish runs f for a limited time, because the runtime waits for the end, and reports a panic in f.
 func (h *hook) finish(f func()) {
 	done := make(chan struct{})
 	go func() {

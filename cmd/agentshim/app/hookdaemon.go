@@ -10,8 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// askDaemon sends the call to the daemon, and writes its answer. ok is false if no daemon
-// answers: the hook must then ask the fabric itself.
+// askDaemon sends the call to the daemon, and writes its answer. ok is false if none answers.
 func (h *hook) askDaemon(payload []byte, unread error) (code int, ok bool) {
 	r := &daemon.Request{
 		Runtime: h.Runtime, Event: h.event, Agent: h.Agent, Unreachable: h.Unreachable, EventID: h.EventID,
@@ -39,8 +38,8 @@ func (h *hook) askDaemon(payload []byte, unread error) (code int, ok bool) {
 	return reply.Exit, true
 }
 
-// replaceDaemon prepares the hook to ask the fabric itself, beginning with the daemon's fabric. It
-// reports why a running daemon did not answer, and with --start it starts a daemon if none runs.
+// replaceDaemon prepares the hook to ask the daemon's fabric itself. It reports why a daemon did not answer,
+// and starts one with --start.
 func (h *hook) replaceDaemon(err error) {
 	var same []string
 	if !h.managed { // the agent could have written the daemon's card
@@ -62,8 +61,7 @@ func (h *hook) replaceDaemon(err error) {
 // idleTime is how long a daemon that a hook started runs without a call.
 const idleTime = 30 * time.Minute
 
-// startDaemon starts a daemon for the fabric that this hook asks. fabric are the flags that name this
-// fabric where the environment does not.
+// startDaemon starts a daemon for the fabric of this hook. fabric are flags for it.
 func (h *hook) startDaemon(fabric []string) error {
 	program, err := os.Executable()
 	if err != nil {

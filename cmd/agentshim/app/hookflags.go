@@ -15,10 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// answerUsageError answers the runtime of a hook whose command line is wrong, in the runtime's own
-// form: it denies what can be denied, and lets a turn end, which exit code 2 would not. The error is
-// on stderr already. ok is false if the command line names no known runtime, or the runtime generic,
-// whose callers read the exit code.
+// answerUsageError answers the runtime of a hook whose command line is wrong: it denies what can be denied,
+// and lets a turn end. ok is false without a known runtime, or for generic, whose callers read the exit code.
 func answerUsageError(args []string, stdout io.Writer) (code int, ok bool) {
 	if !isHook(args) {
 		return 0, false
@@ -119,8 +117,7 @@ func (h *hook) check() (err error) {
 	return nil
 }
 
-// chooseDaemon sets the daemon that the hook may ask, and the fabric that this daemon must use.
-// A hook whose command line names a fabric asks that fabric itself.
+// chooseDaemon sets the daemon and its fabric, unless the command line names a fabric.
 func (h *hook) chooseDaemon(f *pflag.FlagSet) {
 	h.resolve(f)
 	if program.Explicit(f, "nats") || program.Explicit(f, "creds") || program.ExplicitTLS(f) {

@@ -160,7 +160,6 @@ func (in *installing) run(c *cobra.Command, plan func(context.Context) (install.
 }
 
 // sayFabric says which fabric the installed hooks will ask, and whether a broker answers there.
-// A managed hook ignores the environment. Hooks over HTTP ask the daemon, as the notes say.
 func (in *installing) sayFabric(ctx context.Context) {
 	if in.Machine.Root != "" || in.Hook.URL != "" {
 		return
@@ -249,8 +248,7 @@ func (in *installing) findDaemon() {
 	}
 }
 
-// thisProgram returns the path under which this program was found. It does not resolve
-// links, so that a link to the current version stays one.
+// thisProgram returns the path of this program, without resolving links to the current version.
 func thisProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -272,8 +270,7 @@ func thisProgram() (string, error) {
 	return self, nil
 }
 
-// know finds out which version of the runtime is installed. It cannot run the runtime of an
-// image.
+// know finds out which version of the runtime is installed, but not in an image.
 func (in *installing) know(ctx context.Context) error {
 	switch {
 	case in.version != "":
@@ -304,8 +301,7 @@ func (in *installing) note() {
 	}
 }
 
-// fromCommandLine removes settings that came from the environment, which may differ between
-// processes while the configuration stays. It makes paths of files absolute.
+// fromCommandLine removes settings of the environment, which may change, and makes paths absolute.
 func (in *installing) fromCommandLine(c *cobra.Command) (err error) {
 	for name, value := range map[string]*string{"agent": &in.Hook.Agent, "nats": &in.Hook.NATS, "creds": &in.Hook.Creds,
 		"tls-ca": &in.Hook.TLS.CA, "tls-cert": &in.Hook.TLS.Cert, "tls-key": &in.Hook.TLS.Key,
@@ -354,8 +350,7 @@ func (in *installing) trustable() error {
 	return nil
 }
 
-// trustCodex makes Codex trust the hooks of agentshim, or forget them before they are
-// removed.
+// trustCodex makes Codex trust the hooks of agentshim, or forget them.
 func (in *installing) trustCodex(ctx context.Context, trust bool) error {
 	n, err := in.tellCodex(ctx, trust)
 	if err != nil {
@@ -367,9 +362,7 @@ func (in *installing) trustCodex(ctx context.Context, trust bool) error {
 	return nil
 }
 
-// tellCodex makes Codex trust, or forget, the hooks in the installation's own file. It
-// ignores similar hooks in other files, because another program may have written them. It
-// returns the number of hooks.
+// tellCodex makes Codex trust, or forget, the hooks in the installation's own file, and counts them.
 func (in *installing) tellCodex(ctx context.Context, trust bool) (int, error) {
 	ours, err := install.Find(in.Machine, in.Runtime, in.Scope)
 	if err != nil {

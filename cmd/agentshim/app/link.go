@@ -17,8 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// ackTime limits how long a shim waits for the confirmation of its acknowledgement, because
-// its runtime waits for it to end.
+// ackTime limits the wait for the confirmation of an acknowledgement: the runtime waits, too.
 const ackTime = 100 * time.Millisecond
 
 // link has the settings with which a shim reaches the fabric and handles what it gets.
@@ -38,8 +37,7 @@ func (l *link) flags(f *pflag.FlagSet, workspaces string) {
 	f.StringVar(&l.workspaces, "workspaces", "", "`DIR` for copies of other agents' workspaces, as temp_workspaces/<agent> below it; default: "+workspaces)
 }
 
-// stateFlag declares --state. [link.resolve] fills in its default, because a search for a
-// writable folder costs system calls.
+// stateFlag declares --state. [link.resolve] fills in its default, which costs system calls.
 func stateFlag(f *pflag.FlagSet, at *string) {
 	f.StringVar(at, "state", "", "state folder `DIR`, where agentshim keeps the last policy and unacknowledged deliveries; default: hookfabric in $XDG_STATE_HOME, else in ~/.local/state, "+
 		"else, if agentshim can write neither, a folder of this user in /run/user or /var/tmp")
@@ -72,10 +70,8 @@ func checkUnreachable(at *string, managed bool) error {
 	return nil
 }
 
-// resolve fills in the settings that f does not name: the state folder and the fabric. All
-// commands that judge use this rule. A shim whose fabric is unnamed uses the fabric of the
-// local daemon. It applies the policy of that fabric and the policy of the fabric at its
-// own URL.
+// resolve fills in the state folder, and whether the fabric is named. A shim whose fabric is unnamed uses that
+// of the local daemon, and applies its policy beside that of its own URL.
 func (l *link) resolve(f *pflag.FlagSet) {
 	if l.unnamed = !f.Changed("nats"); !f.Changed("state") {
 		l.state = program.OwnState()
@@ -86,14 +82,12 @@ func (l *link) judgeLink(name string, stderr io.Writer, log *slog.Logger) decide
 	return decide.Link{URL: l.nats, Creds: l.creds, TLS: l.tls, Name: name, State: l.state, Unnamed: l.unnamed, Stderr: program.Messages(stderr), Log: log}
 }
 
-// warnings returns the log of a process that its runtime starts for one event. The runtime
-// may show its text to the user.
+// warnings returns the log of a process for one event, which the user may see.
 func warnings(stderr io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(program.Messages(stderr), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// check returns an error if the credentials or the certificates cannot be used, before a
-// call waits for them.
+// check returns an error if the credentials or the certificates cannot be used.
 func (l *link) check() error {
 	if _, _, err := bus.CredsTimes(l.creds); err != nil {
 		return fmt.Errorf("--creds: %w", err)
@@ -110,10 +104,8 @@ func listens(socket string) bool {
 	return err == nil
 }
 
-// follow makes an unnamed shim ask the fabric of the daemon at a socket if that daemon
-// hangs or did not end in order: its card then still exists. Credentials and certificates
-// that the shim names itself stay. args are the flags with which another daemon asks the
-// same fabric.
+// follow makes an unnamed shim ask the fabric of a daemon that hangs or died: its card still exists. args are
+// the flags for another daemon of that fabric.
 func (l *link) follow(socket string) (args []string) {
 	card, err := daemon.Place{State: l.state}.ReadCard()
 	if !l.unnamed || err != nil || card.NATS == "" || card.Socket != socket {

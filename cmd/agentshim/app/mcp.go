@@ -98,8 +98,7 @@ func (p *proxy) check(args []string) error {
 }
 
 func (p *proxy) run(ctx context.Context, c *cobra.Command, args []string) (code int, err error) {
-	// Ignore SIGPIPE: if the client no longer reads, the write returns an error and the
-	// proxy still ends the server in order.
+	// Ignore SIGPIPE: if the client no longer reads, the proxy still ends the server in order.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	stderr := c.ErrOrStderr()
 	log, err := program.Logger(program.Messages(stderr))
@@ -162,9 +161,7 @@ func (p *proxy) http(ctx context.Context, guard *mcp.Guard, c *cobra.Command) er
 	return (&mcp.Relay{Guard: guard, Target: target, Token: token, AskTimeout: p.askTimeout, Headers: headers}).Serve(ctx, l)
 }
 
-// daemon returns a client of the local daemon for the fabric that the environment names, if
-// any. Without --agent the agent's id is a guess, and the client's own hooks know the real
-// one.
+// daemon returns a client of the local daemon. Without --agent, the agent's id is a guess.
 func (p *proxy) daemon() *daemon.Client {
 	c := &daemon.Client{Socket: daemon.Place{State: p.state, At: p.socket}.Socket(), Creds: absolute(p.creds), Borrow: p.agent == ""}
 	if !p.unnamed {

@@ -72,8 +72,7 @@ func serveCommand() *cobra.Command {
 	return c
 }
 
-// crowd is the number of calls in flight from which on the daemon uses all processors. A
-// single call takes it little time.
+// crowd is the number of calls in flight from which on the daemon uses all processors.
 const crowd = 4
 
 // run serves until ctx ends or the daemon has been idle for --idle.
@@ -200,8 +199,7 @@ func (s *serve) serveHTTP(place daemon.Place) (end func(context.Context) error, 
 	return func(ctx context.Context) error { place.DropCard(); return closed(ctx) }, nil
 }
 
-// listenHTTP listens on --http. If the default port is in use, it listens on a free port,
-// which daemon.json names.
+// listenHTTP listens on --http, or on a free port if the default port is in use.
 func (s *serve) listenHTTP() (net.Listener, error) {
 	if err := program.Loopback(s.http); err != nil {
 		return nil, err

@@ -10,8 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// read returns the payload on stdin. It stops at the size limit of an event, and after half of
-// the timeout, so that a runtime that keeps stdin open gets its answer in time.
+// read returns the payload on stdin, up to the limits of size and half of the timeout.
 func (h *hook) read() ([]byte, error) {
 	deadline := h.began.Add(h.timeout / 2)
 	if f, ok := h.stdin.(*os.File); ok {

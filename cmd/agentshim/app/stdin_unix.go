@@ -12,8 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// readFile reads f until the deadline, up to the size limit of an event. It waits in poll,
-// because a goroutine that blocks in a read needs a thread, and starting one would slow
+// readFile reads f until the deadline. It waits in poll: a goroutine in a read needs a thread, which slows
 // every hook.
 func readFile(f *os.File, deadline time.Time) (data []byte, err error, ok bool) {
 	fd := int(f.Fd())

@@ -28,8 +28,7 @@ type Client struct {
 	NATS, Creds string
 	// Else judges if no daemon does; nil: the call is not judged.
 	Else decide.Asker
-	// Borrow means that the agents' ids are guesses. A call with the same runtime id is
-	// then the same call, even if it was judged for another agent.
+	// Borrow: the agents' ids are guesses. A call with the same runtime id is then the same for all agents.
 	Borrow bool
 
 	mu   sync.Mutex // guards what follows
@@ -39,8 +38,7 @@ type Client struct {
 // Question is an event and the options of a [Client] for its verdict.
 type Question = decide.Question
 
-// Ask has a call judged before ctx ends. The verdict's items count as handed over when the
-// caller calls [Client.Handed].
+// Ask has a call judged before ctx ends. [Client.Handed] acknowledges the verdict's items.
 func (c *Client) Ask(ctx context.Context, q decide.Question) decide.Judgement {
 	if q.Event.EventID == "" {
 		event := *q.Event
@@ -133,8 +131,7 @@ func (c *Client) message(q *decide.Question, deadline time.Time) (*frame.Message
 		wordNATS, c.NATS, wordCreds, c.Creds, wordLeft, time.Until(deadline).String())}, nil
 }
 
-// keep keeps the connection of a call whose verdict has injections or a restart, until the
-// client reports that the agent has them.
+// keep keeps the connection of a call with injections or a restart until the agent has them.
 func (c *Client) keep(v *schema.Verdict, l line) {
 	if len(v.Injections) == 0 && v.Restart == nil {
 		written(l)

@@ -16,28 +16,20 @@ import (
 )
 
 const (
-	// knownByID is how long the daemon remembers a call with a runtime's own id.
-	// knownByHash is the same for a call without an id, identified by its content. The
-	// other hooks of the same moment follow at once, and a later identical call is another
-	// one.
+	// knownByID is how long the daemon remembers a call with a runtime's own id, and knownByHash one that its
+	// content identifies: the other hooks of its moment follow at once.
 	knownByID   = 5 * time.Minute
 	knownByHash = 3 * time.Second
-	// passesFor is how long a verdict that lets a call pass is shared: as long as the other
-	// hooks of the same moment need. Later the call is judged again, because an operator
-	// may have frozen the agent since.
+	// passesFor is how long a verdict that lets a call pass is shared: an operator may freeze the agent.
 	passesFor = 3 * time.Second
 	// maxFlights limits the number of calls that the daemon remembers.
 	maxFlights = 10_000
 )
 
-// flights merges all deliveries of one moment of one call into one event. Several layers of
-// a runtime's configuration, general and special hooks, or a hook and an MCP proxy may
-// deliver the same moment. The first delivery has it judged. All deliveries get the
-// decision and the rewrites, and one of them gets the items that waited for the agent.
-//
-// An id alone does not make two deliveries the same: they share a verdict only if they are
-// about the same call. A verdict is no longer shared once a verdict of another version of
-// the configuration or of the freezes has come.
+// flights merges all deliveries of one moment of one call into one event: layers of a configuration, general
+// and special hooks, or a hook and an MCP proxy may deliver it. All get the decision and the rewrites, and one
+// of them the items. Deliveries share a verdict only if they are about the same call, and until a verdict of
+// another version of the configuration or of the freezes has come.
 type flights struct {
 	judge decide.Asker
 	now   func() time.Time
@@ -51,8 +43,7 @@ type flights struct {
 	shared sharing
 }
 
-// sharing counts deliveries that got the verdict of another delivery, by how they were
-// matched: by the runtime's id of the call, or by the content of the call.
+// sharing counts deliveries that got the verdict of another one, by how they were matched.
 type sharing struct{ byID, byContent int64 }
 
 // An origin identifies what a verdict was based on.
@@ -75,8 +66,7 @@ type flight struct {
 	j     decide.Judgement
 	input [2]digest // of the call, and of its rewritten input
 	seen  *sighting // the same call, for proxies; nil: no proxy can see it
-	// holder is the delivery that hands over the items of the verdict; nil: the next
-	// delivery does.
+	// holder is the delivery that hands over the items; nil: the next one does.
 	holder *delivery
 	handed bool
 }
@@ -94,8 +84,7 @@ func newFlights(j decide.Asker) *flights {
 	return &flights{judge: j, now: time.Now, byKey: map[string][]*flight{}, byPair: map[string][]*flight{}}
 }
 
-// ackTime limits how long the handover may take. A resident judge acknowledges in the
-// background.
+// ackTime limits the handover. A resident judge acknowledges in the background.
 const ackTime = 100 * time.Millisecond
 
 // A delivery is one of the ways that a call reached the daemon.
@@ -136,16 +125,14 @@ func (d *delivery) Ask(ctx context.Context, q decide.Question) decide.Judgement 
 		if f.j.Unjudged == nil {
 			return d.share(f)
 		}
-		// The first delivery failed or had less time. Its flight is dropped, and this
-		// delivery may ask.
+		// The first delivery failed or had less time, so this one may ask.
 		if ctx.Err() != nil {
 			return d.all.judge.Ask(ctx, q)
 		}
 	}
 }
 
-// endTurn notifies the pairing when an agent's turn ends or its next one begins. A
-// subagent's turns are not the agent's.
+// endTurn notifies the pairing when an agent's turn ends or begins, but not a subagent's.
 func (all *flights) endTurn(e *schema.Event) {
 	switch e.HookType {
 	case schema.UserPromptSubmit, schema.BeforeFinalResponse, schema.QueryEnd, schema.SessionEnd:
@@ -157,8 +144,7 @@ func (all *flights) endTurn(e *schema.Event) {
 	}
 }
 
-// fly has a flight judged. If the judge panics, fly still ends the flight, so that no
-// delivery waits for it.
+// fly has a flight judged, and ends it even if the judge panics.
 func (all *flights) fly(ctx context.Context, f *flight, q decide.Question) {
 	j := decide.Judgement{Verdict: &schema.Verdict{}, Unjudged: errBroke}
 	defer func() { all.land(f, j) }()
@@ -167,8 +153,7 @@ func (all *flights) fly(ctx context.Context, f *flight, q decide.Question) {
 
 var errBroke = errors.New("the daemon failed while it judged the call")
 
-// board returns the flight of a question; first reports whether the caller must have it
-// judged.
+// board returns the flight of a question; first: the caller must have it judged.
 func (all *flights) board(q *decide.Question, d *delivery) (f *flight, first bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -223,9 +208,7 @@ func (all *flights) stale(f *flight) bool {
 	return !f.until.IsZero() && (f.from != all.origin || !f.fresh.After(all.now()))
 }
 
-// adopt assigns a call to the agent whose own hook asked about it. If hooks of several
-// agents asked, the agent is ambiguous and adopt changes nothing. The caller holds the
-// lock.
+// adopt assigns a call to the one agent whose own hook asked about it. The caller holds the lock.
 func (all *flights) adopt(q *decide.Question, pair string) {
 	known := all.byPair[pair]
 	if pair == "" || !q.ByID || len(known) == 0 {
@@ -241,8 +224,7 @@ func (all *flights) adopt(q *decide.Question, pair string) {
 	q.Event = &event
 }
 
-// is reports whether a delivery is of the same call as the flight. The caller holds the
-// lock.
+// is reports whether a delivery is of the flight's call. The caller holds the lock.
 func (f *flight) is(q *facts, input digest) bool {
 	switch {
 	case q.tool != f.q.tool || q.agent != f.q.agent:
@@ -257,8 +239,7 @@ func (f *flight) is(q *facts, input digest) bool {
 // after reports whether an event is the one after a tool call.
 func after(t schema.EventType) bool { return t == schema.PostToolUse || t == schema.ToolError }
 
-// endOthers drops the flights before a call once the call is over, and those after it once
-// the call begins again. The caller holds the lock.
+// endOthers drops the flights before a call that is over, and those after a call that begins again.
 func (all *flights) endOthers(f *flight) {
 	for _, other := range slices.Clone(all.byPair[f.pair]) {
 		if other.q.agent == f.q.agent && !other.until.IsZero() && after(other.q.kind) != after(f.q.kind) {
@@ -392,8 +373,7 @@ func (d *delivery) written(ctx context.Context) {
 	d.v = nil
 }
 
-// gone records that the agent will not get the answer. The next delivery gets its items, or
-// the fabric sends them again.
+// gone records that the agent will not get the answer, so that the next delivery gets its items.
 func (d *delivery) gone() {
 	if d.flight == nil {
 		return

@@ -11,21 +11,17 @@ import (
 
 // A Request is one call of `agentshim hook` that the daemon makes in place of the hook.
 type Request struct {
-	// Runtime, Event, Agent and Unreachable are the values from the command line. If Event
-	// is empty, the payload names the event.
+	// Runtime, Event, Agent and Unreachable are flags. An empty Event is in the payload.
 	Runtime, Event, Agent, Unreachable string
-	// EventID is the event's id. The hook uses the same id if it must ask the fabric
-	// itself.
+	// EventID is the event's id, also if the hook must ask the fabric itself.
 	EventID string
 	// Workspaces is an absolute path; empty: the event's cwd.
 	Workspaces string
-	// NATS and Creds identify the fabric that the hook's environment names; empty: the
-	// daemon's fabric.
+	// NATS and Creds identify the fabric of the hook's environment; empty: the daemon's.
 	NATS, Creds string
 	// Env looks up one of [dialect.Environment]; nil: no variable is set.
 	Env func(name string) string
-	// Payload is the runtime's input. Unread is why it is incomplete; empty: it is
-	// complete.
+	// Payload is the runtime's input. Unread is why it is incomplete.
 	Payload []byte
 	Unread  string
 }
@@ -33,15 +29,13 @@ type Request struct {
 // A Reply is the output that the hook must write.
 type Reply struct {
 	dialect.Answer
-	// Log is text for people who read stderr. The hook writes it before the answer's own
-	// stderr.
+	// Log is text for people, which the hook writes before the answer's own stderr.
 	Log string
 
 	line line
 }
 
-// Hook makes the daemon at a socket judge a request before the deadline. After an error the
-// hook must do that itself.
+// Hook makes the daemon judge a request before the deadline. After an error the hook must do that.
 func Hook(socket string, r *Request, deadline time.Time) (*Reply, error) {
 	l, err := dial(socket, deadline)
 	if err != nil {
@@ -69,8 +63,7 @@ func (r *Reply) Written() {
 	r.Close()
 }
 
-// Close ends the call. Without an earlier call of Written, the fabric sends the items
-// again.
+// Close ends the call. Without Written before it, the fabric sends the items again.
 func (r *Reply) Close() { _ = r.line.Close() }
 
 func (r *Request) message(deadline time.Time) *frame.Message {

@@ -25,8 +25,7 @@ const DefaultHTTP = "127.0.0.1:7717"
 const (
 	// leftHeader is the time that the client still waits.
 	leftHeader = "Hook-Left"
-	// idHeader is the event's id. The client sends the same id to the fabric if the daemon
-	// does not answer.
+	// idHeader is the event's id, also if the client must ask the fabric itself.
 	idHeader = "Hook-Id"
 )
 
@@ -89,8 +88,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// loopback reports whether a Host header names this machine. A web page whose domain
-// resolves to this machine sends its own name.
+// loopback reports whether a Host header names this machine. A web page's request has its own domain.
 func loopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -100,8 +98,7 @@ func loopback(hostport string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// fault answers a request that cannot be judged. No runtime takes this response for a
-// verdict.
+// fault answers a request that cannot be judged. No runtime takes it for a verdict.
 func fault(w http.ResponseWriter, code int, why string) {
 	http.Error(w, "agentshim: "+why, code)
 }
@@ -126,8 +123,7 @@ func answer(w http.ResponseWriter, code int, body []byte) bool {
 	return http.NewResponseController(w).Flush() == nil
 }
 
-// awaits reports whether the client still waits for the answer to a request. Writing to a
-// connection that the client closed may appear to succeed.
+// awaits reports whether the client still waits. Writing to a closed connection may appear to succeed.
 func awaits(r *http.Request) bool { return r.Context().Err() == nil }
 
 // A door is the state of one HTTP request.
@@ -139,8 +135,7 @@ type door struct {
 	large    int64 // the body's share of maxLarge
 }
 
-// open reads the settings and the body of a request. A body that it cannot read is still
-// judged, as unreadable, and does not simply pass.
+// open reads the settings and the body of a request. A body that it cannot read is judged as unreadable.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, runtime string) (d door, ok bool) {
 	q := r.URL.Query()
 	settings, err := s.settings(&Request{Runtime: runtime, Event: r.PathValue("event"), Agent: q.Get("agent"),
@@ -184,8 +179,7 @@ func placeIn(h http.Header) func(name string) string {
 	}
 }
 
-// read reads the body. The body of an event may include a conversation if the request
-// states its length in advance. The caller closes d.
+// read reads the body, which may include a conversation if its length is known. The caller closes d.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, d *door) {
 	most := int64(schema.MaxEvent)
 	if n := r.ContentLength; d.settings.Runtime == generic && n > most && n <= maxLarge/2 && s.large.TryAcquire(n) {
@@ -204,12 +198,10 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, d *door) {
 // close releases the body's share of maxLarge.
 func (s *Server) close(d *door) { s.large.Release(d.large) }
 
-// maxLarge limits the total size, in bytes, of bodies with conversations. One body has at
-// most half of it.
+// maxLarge limits the bytes of all bodies with conversations. One has at most half of it.
 const maxLarge = 2 * (schema.MaxEvent + schema.MaxHistory)
 
-// defaultLeft is the default time limit of a request if neither the request nor its runtime
-// has one.
+// defaultLeft is the time limit of a request if neither it nor its runtime has one.
 const defaultLeft = 60 * time.Second
 
 // judged judges a request.
@@ -223,8 +215,7 @@ func (s *Server) judged(r *http.Request, d *door, one *delivery) session.Reply {
 	return reply
 }
 
-// postHook answers a runtime as one of its hooks would. The runtime counts as having the
-// answer when it is written.
+// postHook answers a runtime, which counts as having the answer when it is written.
 func (s *Server) postHook(w http.ResponseWriter, r *http.Request) {
 	d, ok := s.open(w, r, r.PathValue("runtime"))
 	if !ok {
@@ -241,9 +232,8 @@ func (s *Server) postHook(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// overHTTP converts an answer to a response. HTTP has no exit codes and no stderr, and
-// runtimes take many faults for approval. The body itself denies the call wherever the
-// runtime's protocol can express it.
+// overHTTP converts an answer to a response. Runtimes take many faults for approval, so the body denies the
+// call wherever their protocol can.
 func overHTTP(x *session.Settings, r *session.Reply) (code int, body []byte) {
 	faulty := r.Call == nil || r.Call.Faulty
 	switch {
@@ -274,8 +264,7 @@ func faultOf(r *session.Reply) string {
 	return strings.Join(r.Verdict.HookErrors, "; ")
 }
 
-// said reports whether an answer denies the call. A denial is also an answer to a payload
-// that the daemon cannot read.
+// said reports whether an answer denies the call, which also answers an unreadable payload.
 func said(r *session.Reply) bool {
 	return r.Verdict != nil && r.Call != nil && (r.Call.Event.HookType.Terminal(r.Verdict.Decision) || r.Call.Event.HookType.Blocks(r.Verdict.Decision))
 }

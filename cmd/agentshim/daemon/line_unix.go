@@ -15,9 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 )
 
-// dial connects to the daemon and checks that it runs as this user or as root. It does not
-// use package net: in a process that lives for one message, its poller and threads cost
-// more than the message.
+// dial connects to the daemon and checks its user. It does not use package net, whose poller and threads cost
+// more than one message.
 func dial(socket string, deadline time.Time) (line, error) {
 	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)

@@ -61,8 +61,8 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) {
 	s.remember(reply.Call.Event.AgentID, ids, reply.Kept(), one)
 }
 
-// remember keeps the items that a loop was sent until the loop acknowledges them. It does
-// not keep answers without such items, which would evict others.
+// remember keeps the items that a loop was sent until it acknowledges them. Answers without items would evict
+// others.
 func (s *Server) remember(agent string, events []string, kept func(), one *delivery) {
 	if kept == nil && !queued(one.v) {
 		return
@@ -81,7 +81,6 @@ func queued(v *schema.Verdict) bool {
 }
 
 // renders returns an error, before the event is judged, if its result cannot be rendered.
-// An event that cannot be read is judged as such.
 func renders(f render.Format, d *door) error {
 	if f == "" {
 		return nil
@@ -94,8 +93,7 @@ func renders(f render.Format, d *door) error {
 	return render.Fits(f, e)
 }
 
-// An envelope is the answer to a loop: the verdict, the id that acknowledges it, and the
-// messages of an API if the loop asked for them.
+// An envelope is the answer to a loop: the verdict, the id that acknowledges it, and messages of an API.
 type envelope struct {
 	EventID string `json:"event_id,omitzero"`
 	*schema.Verdict
@@ -131,8 +129,7 @@ type loopMessage struct {
 	VoteOnly *bool    `json:"vote_only"`
 }
 
-// posted returns a handler that answers a loop's message with the result of do. form is an example of a
-// complete message.
+// posted returns a handler for messages of a loop. form is an example of a complete one.
 func posted(form string, do func(context.Context, *loopMessage) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var m loopMessage
@@ -161,8 +158,7 @@ func posted(form string, do func(context.Context, *loopMessage) (any, error)) ht
 // needsTime limits how long the judge may take to find out which events need the conversation.
 const needsTime = 2 * time.Second
 
-// getNeeds returns the events at which an agent's loop must send its conversation. A loop
-// without this answer sends it with all events, or with none.
+// getNeeds returns the events at which an agent's loop must send its conversation.
 func (s *Server) getNeeds(w http.ResponseWriter, r *http.Request) {
 	agent := r.URL.Query().Get("agent")
 	if agent == "" {
@@ -180,16 +176,13 @@ func (s *Server) getNeeds(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
-	// maxLoops limits the number of agents whose answers are remembered. maxAnswers limits
-	// the answers of one agent. The fabric sends the items of a dropped answer again.
+	// maxLoops limits the agents, and maxAnswers the answers of one. The fabric sends dropped items again.
 	maxLoops   = 10_000
 	maxAnswers = 64
 )
 
-// loops remembers the items that loops got over HTTP and have not acknowledged. A loop
-// acknowledges with /v1/ack. For a loop that has never done so, and does not ask with
-// ?ack=explicit, the next request acknowledges: the loop continued, which shows that it had
-// the answer.
+// loops remembers the items that loops got over HTTP and have not acknowledged. A loop acknowledges with
+// /v1/ack, or, if it never did so and does not ask with ?ack=explicit, with its next request.
 type loops struct {
 	mu      sync.Mutex // guards what follows
 	byAgent map[string]*loop
@@ -222,8 +215,7 @@ func (l *loops) of(agent string) *loop {
 	return one
 }
 
-// asks records that an agent sends another request. explicit means that the agent will use
-// /v1/ack.
+// asks records that an agent sends another request. explicit: it will use /v1/ack.
 func (l *loops) asks(ctx context.Context, agent string, explicit bool) {
 	l.mu.Lock()
 	var had []answered
@@ -245,8 +237,7 @@ func (l *loops) answered(agent string, a answered) {
 	one.answers = slices.Delete(one.answers, 0, max(0, len(one.answers)-maxAnswers))
 }
 
-// acknowledges records that an agent has the answers to events, and returns how many of
-// them are known.
+// acknowledges records that an agent has answers, and counts those that are known.
 func (l *loops) acknowledges(ctx context.Context, agent string, events []string) int {
 	l.mu.Lock()
 	one := l.of(agent)
@@ -274,15 +265,13 @@ func tell(ctx context.Context, all []answered) {
 const renderTime = 30 * time.Second
 
 const (
-	// smallBody is the size, in bytes, up to which bodies are converted without waiting.
-	// Conversion takes several times the size of a conversation, so only largeBodies larger
-	// ones are converted at a time.
+	// smallBody is the size, in bytes, up to which bodies are converted without waiting. Conversion takes
+	// several times that memory, so only largeBodies larger ones are converted at a time.
 	smallBody   = 1 << 20
 	largeBodies = 4
 )
 
-// rendering returns a handler that converts a body to or from the format of another API,
-// without the fabric. A body that it cannot convert is a bad request.
+// rendering returns a handler that converts a body to or from the format of another API.
 func rendering(rooms chan struct{}, convert func(render.Format, []byte) ([]byte, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		format, err := render.ParseFormat(r.URL.Query().Get("format"))

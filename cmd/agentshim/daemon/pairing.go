@@ -11,19 +11,16 @@ import (
 )
 
 const (
-	// forProxies is how long a call waits for a proxy. A runtime may ask a person before it
-	// makes the call.
+	// forProxies is how long a call waits for a proxy. A runtime may ask a person before.
 	forProxies = 10 * time.Minute
-	// certainFor is how long after a hook's verdict a proxy without an agent's name takes a
-	// call for the hook's. The runtime makes the call at once.
+	// certainFor is how long a proxy without an agent's name takes a call for the hook's.
 	certainFor = 5 * time.Second
 	// maxSightings limits the number of calls that are kept for proxies.
 	maxSightings = 10_000
 )
 
-// A pairing finds the call that a hook asked about for a proxy that sees the same call. It
-// is needed because Gemini CLI, Copilot, Qwen Code and OpenCode send MCP servers neither a
-// session nor the id of a call. The lock of flights guards it.
+// A pairing finds the call that a hook asked about for a proxy that sees the same call, because some runtimes
+// send MCP servers neither a session nor a call's id. The lock of flights guards it.
 type pairing struct {
 	open  map[string][]*sighting // by runtime and tool, oldest first; not yet seen by a proxy
 	owned map[string]*sighting   // by runtime and the proxy's own id of the call
@@ -38,11 +35,9 @@ type sighting struct {
 	agent, session  string
 	input           [2]digest
 	until           time.Time
-	// certain is the time until which a proxy that does not know its agent takes the call
-	// for this one; zero: the hook still waits for the verdict.
+	// certain is until when a proxy without an agent takes the call for this one; zero: it is being judged.
 	certain time.Time
-	// unclear means that the proxy's call may be more than one call. The proxy's call then
-	// stays separate.
+	// unclear: the proxy's call may be more than one call, and stays separate.
 	unclear bool
 }
 
@@ -79,8 +74,7 @@ func (p *pairing) add(s *sighting, now time.Time) {
 	p.order = append(p.order, s)
 }
 
-// decide records the decision that a hook got for a call. A denied call is not made. A call
-// that a person decides on may be made until it expires.
+// decide records a hook's decision. A denied call is not made; a person may allow another one later.
 func (p *pairing) decide(s *sighting, d schema.Decision, now time.Time) {
 	switch asked := d == schema.Ask; {
 	case schema.PreToolUse.Blocks(d), asked && !canAsk(s.runtime):
@@ -92,8 +86,7 @@ func (p *pairing) decide(s *sighting, d schema.Decision, now time.Time) {
 	}
 }
 
-// canAsk reports whether a runtime asks a person if a hook requires it. Other runtimes
-// refuse the call.
+// canAsk reports whether a runtime asks a person if a hook requires it, or else refuses.
 func canAsk(runtime string) bool {
 	d, err := dialect.For(runtime)
 	if err != nil {
@@ -135,10 +128,9 @@ func (p *pairing) end(q *decide.Question) {
 	}
 }
 
-// meet turns a proxy's question into one about the call that a hook asked about, and
-// returns that call; nil: no such call. If the two have different names for the tool, the
-// proxy's question stays separate, since hooks of the fabric may match either name. It then
-// has the agent and the session of that call.
+// meet turns a proxy's question into one about the call that a hook asked about, and returns that call. If
+// their names for the tool differ, the question stays separate, since hooks may match either, but gets the
+// agent and session.
 func (p *pairing) meet(q *decide.Question, borrow bool, now time.Time) *sighting {
 	if q.Apart == "" {
 		return nil
@@ -167,9 +159,8 @@ func (p *pairing) meet(q *decide.Question, borrow bool, now time.Time) *sighting
 	return s
 }
 
-// find returns the newest call that a proxy's question is about; nil: no such call. If the
-// question may be about another agent's call, or about one of several, find returns a new
-// sighting that is unclear.
+// find returns the newest call that a proxy's question is about. If it may be about another agent's call, or
+// several, find returns a new sighting that is unclear.
 func (p *pairing) find(q *decide.Question, borrow bool, now time.Time) *sighting {
 	var found *sighting
 	unclear := false

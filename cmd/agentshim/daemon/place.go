@@ -22,8 +22,7 @@ type Place struct {
 	At string
 }
 
-// Socket returns the path of the unix socket. It is in the user's runtime folder, which is
-// removed at logout, or else in the state folder.
+// Socket returns the path of the unix socket, in the user's runtime folder or else the state folder.
 func (p Place) Socket() string {
 	if p.At != "" {
 		return p.At
@@ -46,14 +45,12 @@ func (p Place) Token() string { return filepath.Join(p.State, "daemon.token") }
 // MakeToken returns the secret of the HTTP endpoint and creates it if needed.
 func (p Place) MakeToken() (string, error) { return p.makeSecret(p.Token()) }
 
-// MakeRelayToken returns the secret of MCP servers behind 'agentshim mcp --listen' and creates it if
-// needed. It stays the same, so that clients can keep the URL.
+// MakeRelayToken returns the lasting secret of 'agentshim mcp --listen', and creates it if needed.
 func (p Place) MakeRelayToken() (string, error) {
 	return p.makeSecret(filepath.Join(p.State, "mcp.token"))
 }
 
-// makeSecret reads the secret in a file, and creates the file if it does not exist. Without a state
-// folder each call returns another secret.
+// makeSecret reads or creates the secret in a file. Without a state folder it differs each time.
 func (p Place) makeSecret(path string) (string, error) {
 	if p.State == "" {
 		return rand.Text(), nil
@@ -93,8 +90,7 @@ type Card struct {
 	TokenFile string `json:"token_file,omitzero"`
 	Socket    string `json:"socket,omitzero"`
 	PID       int    `json:"pid"`
-	// NATS, Creds and TLS are how the daemon reaches its fabric, for hooks that get no
-	// answer from the daemon. The card does not contain a URL with a password.
+	// NATS, Creds and TLS are the way to the daemon's fabric, without a URL that has a password.
 	NATS  string      `json:"nats,omitzero"`
 	Creds string      `json:"creds,omitzero"`
 	TLS   certs.Files `json:"tls,omitzero"`
@@ -112,8 +108,7 @@ func (p Place) WriteCard(c Card) error {
 	return shimstate.Put(p.Card(), append(data, '\n'), os.Rename)
 }
 
-// ReadCard reads the card that the daemon of a place wrote. That daemon may have ended
-// since.
+// ReadCard reads the card of a daemon, which may have ended since.
 func (p Place) ReadCard() (c Card, err error) {
 	data, err := os.ReadFile(p.Card())
 	if err != nil {

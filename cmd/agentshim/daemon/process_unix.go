@@ -19,13 +19,10 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 )
 
-// lockVar is the environment variable with the path of the file that a hook has locked for
-// the daemon that it starts.
+// lockVar is the environment variable with the path that a hook has locked for its new daemon.
 const lockVar = "HOOKFABRIC_DAEMON_LOCK"
 
-// Listen creates the socket, which only this user can reach. It replaces a socket of this
-// user that does not answer, because a daemon that died left it. It does not replace any
-// other file.
+// Listen creates the socket, which only this user can reach. It replaces only a dead socket of this user.
 func Listen(socket string) (*net.UnixListener, func(), error) {
 	if err := makeOwn(filepath.Dir(socket)); err != nil {
 		return nil, nil, err
@@ -47,8 +44,7 @@ func Listen(socket string) (*net.UnixListener, func(), error) {
 	return l, func() { _ = lock.Close() }, nil
 }
 
-// removeDead removes a socket that a daemon of this user left. The caller holds the lock,
-// so no daemon serves the socket; another program may.
+// removeDead removes a socket that a daemon of this user left. The caller holds the lock of daemons.
 func removeDead(socket string) error {
 	info, err := os.Lstat(socket)
 	if errors.Is(err, os.ErrNotExist) {
@@ -76,8 +72,7 @@ func removeDead(socket string) error {
 // aliveTime limits how long a program may take to accept a connection.
 const aliveTime = time.Second
 
-// makeOwn makes a folder that only this user can enter. An existing folder must be like
-// that: a user who can write to it decides which program answers on the socket.
+// makeOwn makes a folder that only this user can write: another one could answer on the socket.
 func makeOwn(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -92,8 +87,7 @@ func makeOwn(dir string) error {
 	return nil
 }
 
-// lockedFor returns the lock of a socket's daemon. It uses the lock that a hook took for
-// this process, or else takes it.
+// lockedFor returns the lock that a hook took for this process, or else takes it.
 func lockedFor(socket string) (*os.File, error) {
 	if os.Getenv(lockVar) == socket {
 		_ = os.Unsetenv(lockVar)
@@ -112,12 +106,10 @@ func takeLock(socket string) (*os.File, error) {
 	return f, err
 }
 
-// inherited is the number of the first file that a process inherits after the standard
-// three.
+// inherited is the first file that a process inherits after the standard three.
 const inherited = 3
 
-// Activated returns the unix sockets that systemd made for this process. It returns none if
-// systemd did not start the process through a socket.
+// Activated returns the unix sockets that systemd made for this process, if it did.
 func Activated() ([]*net.UnixListener, error) {
 	pid, n := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
@@ -160,8 +152,7 @@ func given(fd int) (*net.UnixListener, error) {
 // maxLogFile is the size at which the log of the daemons that hooks start is rotated.
 const maxLogFile = 1 << 20
 
-// Detached starts a daemon that outlives this process. If several processes call it at the
-// same time, one starts the daemon and the others get ErrTaken.
+// Detached starts a daemon that outlives this process. Of several callers at a time, one succeeds.
 func (s Start) Detached() error {
 	socket := s.Socket()
 	if socket == "" || s.State == "" {
@@ -200,8 +191,7 @@ func (s Start) Detached() error {
 	return c.Process.Release() // init adopts the daemon when this process ends
 }
 
-// startEnvironment returns the environment of the new daemon. It leaves out the runtime's
-// own variables, which may hold secrets.
+// startEnvironment returns the environment of the new daemon, without the runtime's variables.
 func startEnvironment() (env []string) {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")

@@ -28,12 +28,9 @@ import (
 )
 
 const (
-	// maxCalls limits the number of calls in flight. Hooks above the limit ask the fabric
-	// themselves.
+	// maxCalls limits the calls in flight. Hooks above it ask the fabric themselves.
 	maxCalls = 2000
-	// firstWord is how long a new connection may take to send its request. lastWord is how
-	// long the daemon waits for the report that an answer was written: a lease lasts as
-	// long.
+	// firstWord is how long a request may take, and lastWord how long the report that an answer was written.
 	firstWord = 10 * time.Second
 	lastWord  = 30 * time.Second
 	// longest limits the time that a call may take.
@@ -98,8 +95,7 @@ func New(opt Options) *Server {
 	return s
 }
 
-// Serve accepts calls at l until l is closed or ctx ends. Calls in flight continue: see
-// [Server.Wait].
+// Serve accepts calls at l until ctx ends. Calls in flight continue: see [Server.Wait].
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
@@ -159,8 +155,7 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// Idle returns when no request has come for d, or when ctx ends. If d is 0, it waits for
-// ctx only.
+// Idle returns when no request has come for d, or ctx ends; 0: when ctx ends.
 func (s *Server) Idle(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		<-ctx.Done()
@@ -218,15 +213,14 @@ func (s *Server) serves(nats, creds string) bool {
 	return (nats == "" || nats == s.opt.NATS) && (creds == "" || creds == s.opt.Creds)
 }
 
-// within returns a context that ends shortly before the client stops waiting, so that there is time to
-// encode and write the answer.
+// within returns a context that leaves time to encode and write the answer.
 func within(ctx context.Context, left time.Duration) (context.Context, context.CancelFunc) {
 	d := min(left, longest)
 	return context.WithTimeout(ctx, d-min(max(d/10, 30*time.Millisecond), d/2))
 }
 
-// respond has a call judged while its client gets heartbeats. It sends the answer of judge, and records
-// the delivery when the client reports that the agent has the answer.
+// respond has a call judged while its client gets heartbeats, and sends the answer. It records the delivery
+// when the client confirms it.
 func (s *Server) respond(ctx context.Context, t *talker, m *frame.Message, d *delivery, judge func(context.Context) (answer *frame.Message, told func(), err error)) {
 	left, err := time.ParseDuration(m.Words[wordLeft])
 	if err != nil {
@@ -268,8 +262,7 @@ func (s *Server) hook(ctx context.Context, t *talker, m *frame.Message) {
 	})
 }
 
-// exchange answers the payload of a runtime, and also returns messages for people. unread is why the
-// payload is incomplete; nil: it is complete.
+// exchange answers a payload, and returns messages for people. unread is why the payload is incomplete.
 func (s *Server) exchange(ctx context.Context, settings session.Settings, d *delivery, payload []byte, unread error) (session.Reply, string) {
 	var log logged
 	x := session.Exchange{Settings: settings, Asker: d, Stderr: program.Messages(&log)}
@@ -350,10 +343,8 @@ type Status struct {
 	Began time.Time `json:"began"`
 	// NATS is the URL of the fabric, without names and passwords.
 	NATS string `json:"nats"`
-	// Calls counts answered calls, Active the calls in flight, and Shared the further
-	// deliveries of calls that were already judged. SharedByContent counts those of Shared
-	// without the runtime's id of the call, which may also be the same call made again
-	// within 3 s.
+	// Calls counts answered calls, Active those in flight, and Shared further deliveries of judged calls.
+	// SharedByContent are those of Shared without a runtime's id, perhaps the same call made again.
 	Calls           int64 `json:"calls"`
 	Active          int64 `json:"active"`
 	Shared          int64 `json:"shared"`

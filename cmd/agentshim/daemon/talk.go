@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// beatEvery is how often a daemon that judges sends a heartbeat. silence is how long a
-	// client waits for any message before it asks the fabric itself.
+	// beatEvery is how often a judging daemon sends a heartbeat, and silence how long a client waits for one.
 	beatEvery = 250 * time.Millisecond
 	silence   = 2 * time.Second
 )
@@ -37,8 +36,7 @@ type line interface {
 	SetDeadline(t time.Time) error
 }
 
-// talk sends a request and waits for the answer until the deadline. It gives up earlier if
-// the heartbeats stop.
+// talk sends a request and waits for the answer until the deadline, or until the heartbeats stop.
 func talk(l line, request *frame.Message, deadline time.Time) (*frame.Message, error) {
 	patience := min(silence, time.Until(deadline)/3)
 	if err := l.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -69,8 +67,7 @@ func talk(l line, request *frame.Message, deadline time.Time) (*frame.Message, e
 	}
 }
 
-// written reports that the agent has the answer. The daemon gets the message even if this
-// process ends at once.
+// written reports that the agent has the answer, even if this process ends at once.
 func written(l line) {
 	_ = l.SetDeadline(time.Now().Add(time.Second))
 	_ = frame.Write(l, &frame.Message{Kind: frame.Written}) // if it is lost, the fabric sends the items again

@@ -15,8 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// A file is a state file, which holds one value. A writer locks it and replaces it as a whole, so that
-// readers need no lock: they see the value before or after the change.
+// A file holds one value. A writer locks it and replaces it as a whole, so that readers need no lock.
 type file[T any] struct {
 	// name names the value in errors, such as "the agent's flags".
 	name string
@@ -67,8 +66,7 @@ func (f file[T]) store(v T) error {
 	return Replace(f.path, data)
 }
 
-// update locks the file, and stores the value if change reports that it changed it. A file that
-// cannot be read counts as empty, and is replaced.
+// update locks the file, and stores the value if change changed it. An unreadable file counts as empty.
 func (f file[T]) update(change func(v *T) (changed bool, err error)) error {
 	unlock, err := lockIn(f.lock)
 	if err != nil {
@@ -105,8 +103,7 @@ func lockIn(path string) (unlock func(), err error) {
 	return lock(path)
 }
 
-// lock locks a file for writers. It polls, because a wait in the kernel would hold a thread, even after
-// the hook's deadline.
+// lock locks a file for writers. It polls: a wait in the kernel would hold a thread after the hook's deadline.
 func lock(path string) (unlock func(), err error) {
 	begun := time.Now()
 	for pause := time.Millisecond; ; pause = min(2*pause, longestPause) {
@@ -130,14 +127,13 @@ const (
 	// lockTime is how long a shim waits for a lock, and longestPause limits the average time between two attempts.
 	lockTime     = 250 * time.Millisecond
 	longestPause = 8 * time.Millisecond
-	// tempPrefix begins the names of files that are being written, and tempExpiry is the age at which their
-	// writer has died.
+	// tempPrefix begins the names of files that are being written, and tempExpiry is when their writer has
+	// died.
 	tempPrefix = ".new-"
 	tempExpiry = time.Minute
 )
 
-// expire removes JSON files of a folder that were not written for age, and what writers that died left.
-// The caller holds the lock.
+// expire removes JSON files of a folder that were not written for age, and what dead writers left.
 func expire(dir string, age time.Duration) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -157,8 +153,7 @@ func expire(dir string, age time.Duration) {
 var errLarge = errors.New("agentshim never writes that much; delete the file")
 
 // readBounded reads a file up to limit bytes, and returns when it was written. The data of a missing file is
-// nil. If the file is larger, its beginning is returned with the error. Anything but a regular file is an
-// error, because reading a pipe could block.
+// nil. It reads regular files only, because reading a pipe could block.
 func readBounded(path string, limit int) (data []byte, written time.Time, err error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -188,8 +183,8 @@ func readBounded(path string, limit int) (data []byte, written time.Time, err er
 // Replace replaces a file in one step: readers see the old or the new content.
 func Replace(path string, data []byte) error { return Put(path, data, os.Rename) }
 
-// Put writes a file completely or not at all, with mode 0600. put moves the new file to its path:
-// [os.Rename] replaces a file, [os.Link] fails if there is one.
+// Put writes a file completely or not at all, with mode 0600. put is [os.Rename], which replaces a file, or
+// [os.Link], which does not.
 func Put(path string, data []byte, put func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), tempPrefix+"*")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// folder is the folder of the shims in the state folder. It has one folder per fabric, and
-	// folders for other state, whose names begin with a dot, as no token does.
+	// folder has one folder per fabric, and folders for other state, whose names begin with a dot, as no token
+	// does.
 	folder = "shim"
 	suffix = ".json"
 	// lockName is the lock file of a folder.

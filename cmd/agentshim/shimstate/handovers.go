@@ -21,8 +21,7 @@ const (
 	maxFabrics = 64
 	// handoverExpiry is the age at which files of agents that ended are removed.
 	handoverExpiry = 30 * 24 * time.Hour
-	// ackTime is how long acknowledging an event is useful. Long after its lease the fabric has delivered
-	// its items again, and only sequences prevent duplicates.
+	// ackTime is how long an acknowledgement is useful. Later only sequences prevent duplicates.
 	ackTime = 10 * time.Minute
 
 	// The limits of a file. What a file drops may be delivered twice.
@@ -39,8 +38,7 @@ type handovers struct {
 	Sequences []uint64 `json:"sequences,omitzero"`
 }
 
-// Handovers returns the stored handovers of an agent, of every fabric. The error names files that
-// cannot be read; the result has the others.
+// Handovers returns the stored handovers of an agent. The error names files that cannot be read.
 func (f Folder) Handovers(agent string) (all []client.Handover, err error) {
 	if f == "" {
 		return nil, nil

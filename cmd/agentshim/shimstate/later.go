@@ -23,8 +23,7 @@ const (
 	injectionsExpiry = 24 * time.Hour
 )
 
-// AddInjections stores injections for the event after an agent's tool call, behind those that are
-// stored already. pair identifies the call; empty: any call.
+// AddInjections stores injections for the event after an agent's tool call; an empty pair: after any call.
 func (f Folder) AddInjections(agent, pair string, all []schema.Injection) error {
 	file, err := f.injectionsFile(agent, pair)
 	if err != nil {
@@ -84,8 +83,7 @@ const (
 	flagsExpiry = 30 * 24 * time.Hour
 )
 
-// Flags returns the flags of an agent in a session, as a JSON object; nil if it has none, or they
-// cannot be read.
+// Flags returns the readable flags of an agent in a session, as a JSON object.
 func (f Folder) Flags(agent, session string) jsontext.Value {
 	file, err := f.flagsFile(agent, session)
 	if err != nil {
@@ -95,8 +93,7 @@ func (f Folder) Flags(agent, session string) jsontext.Value {
 	return flags
 }
 
-// SetFlags sets flags of an agent in a session; null removes one. If there would be too many, or
-// they would be too long, all stay as they were.
+// SetFlags sets flags; null removes one. If they would be too many or too long, all stay as they were.
 func (f Folder) SetFlags(agent, session string, set map[string]jsontext.Value) error {
 	file, err := f.flagsFile(agent, session)
 	if err != nil {
@@ -148,8 +145,7 @@ const (
 	maxVersion = 64
 )
 
-// Versions returns the versions of the agent runtimes on this machine, as 'agentshim install' or
-// 'agentshim doctor' found them last. To ask a runtime takes far longer than a hook may.
+// Versions returns the versions of runtimes that install or doctor found last: a hook has no time to ask.
 func (f Folder) Versions() map[string]string {
 	if f == "" {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// TryLock locks a file without waiting. The kernel unlocks it when the process ends, however it ends, or
-// when all its copies of the file are closed.
+// TryLock locks a file without waiting, until all its copies are closed, or their processes have ended.
 func TryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

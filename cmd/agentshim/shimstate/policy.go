@@ -20,11 +20,9 @@ const maxSmall = 1 << 10
 
 // Why a policy is not stored.
 var (
-	// ErrOlder says that its version is older than the stored one, and that its signature does not
-	// show that it is active now.
+	// ErrOlder says that its version is older, and its signature does not show that it is active now.
 	ErrOlder = errors.New("the policy is older than the stored one, and its signature does not show that it is active now")
-	// ErrBehind says that the broker that answered does not know yet of the last freeze or thaw,
-	// which a verdict announced.
+	// ErrBehind says that the broker does not know yet of a freeze or thaw that a verdict announced.
 	ErrBehind = errors.New("the policy is older than the last freeze or thaw")
 	// ErrOtherFabric says that it belongs to another fabric.
 	ErrOtherFabric = errors.New("the policy belongs to another fabric")
@@ -59,8 +57,7 @@ func (p *Policy) Verify() error {
 	return nil
 }
 
-// Policy returns the stored policy of a fabric, or nil. A policy that is not signed by the fabric's key
-// is an error.
+// Policy returns the stored policy of a fabric, or nil. A policy that its key did not sign is an error.
 func (f Folder) Policy(fabric string) (*Policy, error) {
 	p, err := f.UnverifiedPolicy(fabric)
 	if err == nil && p != nil {
@@ -72,9 +69,8 @@ func (f Folder) Policy(fabric string) (*Policy, error) {
 	return p, nil
 }
 
-// UnverifiedPolicy returns the stored policy of a fabric without verifying its signature, or nil. Each call
-// uses its version and the needs of hooks. Only a call that the fabric does not answer uses its rules, after
-// [Policy.Verify]: verifying takes a tenth of a shim's own time.
+// UnverifiedPolicy returns the stored policy of a fabric, or nil. Its rules count only after [Policy.Verify],
+// which takes a tenth of a shim's own time and is needed only if the fabric does not answer.
 func (f Folder) UnverifiedPolicy(fabric string) (*Policy, error) {
 	dir, err := f.fabric(fabric)
 	if f == "" || err != nil {
@@ -120,9 +116,8 @@ type Offer struct {
 	Freeze uint64
 }
 
-// Accept stores a policy, and the fabric that answered. It trusts the key of a fabric's first policy,
-// and returns nil for a policy that it does not trust. A trusted policy that it cannot store is returned
-// with the error. An empty folder only verifies the signature.
+// Accept stores a policy, and the fabric that answered. It trusts the key of a fabric's first policy, and
+// returns nil for an untrusted one. An error with a policy says that it cannot be stored.
 func (f Folder) Accept(o Offer) (*Policy, error) {
 	dir, err := f.fabric(o.Fabric)
 	if err != nil {
@@ -198,8 +193,7 @@ func (f Folder) storePolicy(dir string, o *Offer) error {
 	return nil
 }
 
-// same reports whether the stored policy is the offered one, byte by byte. Versions are not enough: a
-// fabric that was restored from a backup may assign a version again.
+// same reports whether the stored policy is the offered one. A restored fabric may assign a version again.
 func same(dir string, o *Offer) bool {
 	stored, _, err := policyFile(dir).load()
 	return err == nil && stored != nil && stored.Document == o.Answer.Document && bytes.Equal(stored.Signature, o.Answer.Signature)
@@ -212,9 +206,8 @@ func policyFile(dir string) file[*schema.PolicyAnswer] {
 	}
 }
 
-// encodePolicy returns the content of a policy's file: a line with signature, key and digest, then the
-// document as it was signed. The digest proves nothing: with it a reader notices a damaged file without
-// checking the signature.
+// encodePolicy returns a line with signature, key and digest, then the document as it was signed. The digest
+// lets a reader notice a damaged file without checking the signature.
 func encodePolicy(a *schema.PolicyAnswer) ([]byte, error) {
 	b64 := base64.StdEncoding
 	return []byte(b64.EncodeToString(a.Signature) + " " + b64.EncodeToString(a.Key) + " " + policyDigest(a) + "\n" + a.Document), nil
@@ -243,8 +236,7 @@ func policyDigest(a *schema.PolicyAnswer) string {
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// keyFile returns the file of the first key that a fabric showed. It is not part of the policy's file, so
-// that the key stays known if that file is lost.
+// keyFile returns the file of the first key of a fabric, which stays known if the policy's file is lost.
 func keyFile(dir string) file[[]byte] {
 	return file[[]byte]{
 		name: "the key", limit: maxSmall, path: filepath.Join(dir, "key"), lock: filepath.Join(dir, lockName),

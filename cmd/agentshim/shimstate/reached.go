@@ -13,8 +13,7 @@ import (
 const (
 	// reachedFolder has one file per URL, with the fabrics that answered there.
 	reachedFolder = ".reached"
-	// MaxReached limits the fabrics of one URL. If more answered, every call counts as guarded:
-	// to forget one of them would allow what it guards.
+	// MaxReached limits the fabrics of one URL. Above it every call counts as guarded.
 	MaxReached = 16
 	// maxReachedFile limits the file of a URL, in bytes.
 	maxReachedFile = 16 << 10
@@ -23,12 +22,11 @@ const (
 // ErrManyFabrics says that more than [MaxReached] fabrics answered at one URL.
 var ErrManyFabrics = fmt.Errorf("more than %d fabrics answered at this URL; 'agentshim policy reset' forgets them", MaxReached)
 
-// Unnamed stands for the URL of a shim that names no fabric: the fabrics that the agents of this
-// folder are connected to judge its calls.
+// Unnamed stands for the URL of a shim that names no fabric.
 const Unnamed = "whichever"
 
-// Fabrics returns the fabrics that answered at a URL and whose policies are stored, the first one first.
-// All of them count: a server that answers at the URL of another fabric can add guards, but remove none.
+// Fabrics returns the fabrics that answered at a URL, in order. All count: another server there can add
+// guards, but remove none.
 func (f Folder) Fabrics(url string) ([]string, error) {
 	if f == "" {
 		return nil, nil
@@ -112,8 +110,8 @@ func (f Folder) addReached(url, fabric string) error {
 	return file.store(append(all, fabric))
 }
 
-// Forget removes the list of fabrics that answered at a URL; empty: at any URL. It also removes the policies and keys of
-// fabrics that answered at no other URL. Handovers and unjudged calls stay.
+// Forget removes the fabrics that answered at a URL, or at any, with policies and keys of those that answered
+// nowhere else.
 func (f Folder) Forget(url string) (forgotten []string, err error) {
 	if f == "" {
 		return nil, nil

@@ -25,8 +25,7 @@ const (
 	maxText = 256
 )
 
-// An UnjudgedLog has the calls that shims decided because no fabric answered, until they report them to
-// a fabric. There is one for each fabric, and one for each URL where no fabric answered yet.
+// An UnjudgedLog has the unjudged calls for a fabric, or for a URL where no fabric answered yet.
 type UnjudgedLog struct{ dir string }
 
 // UnjudgedLog returns the log for a fabric, or for a URL if the fabric is empty.
@@ -110,8 +109,8 @@ func (r UnjudgedLog) Empty() bool {
 	return r.dir == "" || err != nil || info.Size() == 0
 }
 
-// Oldest returns the oldest calls of one agent: of the named one, or if it has none, of the agent of the
-// oldest call. Unreadable lines are an error beside the other calls.
+// Oldest returns the oldest calls of the agent, or if it has none, of another one. The error counts unreadable
+// lines.
 func (r UnjudgedLog) Oldest(agent string, most int) (calls []schema.Unjudged, err error) {
 	if r.Empty() {
 		return nil, nil

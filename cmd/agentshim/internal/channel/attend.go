@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// attend waits until a reader takes the text, and renews the leases of this text and of the
-// parked ones. While the current text is for certain tools only, other texts take turns with it.
-// When ctx ends, attend withdraws the text.
+// attend waits until a reader takes the text, and renews the leases. Other texts take turns with one for
+// certain tools only. When ctx ends, attend withdraws the text.
 func (w *Writer) attend(ctx context.Context) error {
 	hold := time.NewTicker(holdEvery)
 	defer hold.Stop()
@@ -50,8 +49,7 @@ func (w *Writer) hold(ctx context.Context) error {
 	return w.again(w.shown)
 }
 
-// turn replaces the current text by the next part of its matcher, or by another text, after
-// turnFor. It withdraws a text that has expired in the fabric.
+// turn replaces the current text after turnFor, and withdraws a text that has expired in the fabric.
 func (w *Writer) turn(ctx context.Context) error {
 	s := w.shown
 	switch now := time.Now(); {
@@ -98,8 +96,7 @@ func (w *Writer) again(s shown) error {
 	return err
 }
 
-// change replaces the current text by s, and reports whether it did. It does not if a reader is
-// delivering the text or has removed it.
+// change replaces the current text by s, unless a reader is delivering it or has removed it.
 func (w *Writer) change(s shown, sequence uint64, parked []string) (changed bool, err error) {
 	back, unlock, err := w.takeBack()
 	defer unlock()
@@ -109,8 +106,7 @@ func (w *Writer) change(s shown, sequence uint64, parked []string) (changed bool
 	return true, w.put(s, sequence, parked)
 }
 
-// takeBack withdraws the current text, unless a reader is delivering it. Readers stay locked out
-// until the caller calls unlock.
+// takeBack withdraws the current text, unless a reader is delivering it. unlock lets readers in again.
 func (w *Writer) takeBack() (back bool, unlock func(), err error) {
 	dir := folder(w.Dir)
 	unlock, ok, err := dir.lock(readerLock)
@@ -139,8 +135,7 @@ func (w *Writer) giveBack(ctx context.Context) error {
 	return w.forget()
 }
 
-// stop withdraws the current text. A text that a reader removes at the same moment counts as
-// delivered.
+// stop withdraws the current text. If a reader removes it at that moment, it counts as delivered.
 func (w *Writer) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), takingTime)
 	defer cancel()
@@ -162,8 +157,7 @@ func (w *Writer) stop() error {
 	return w.taken(context.Background())
 }
 
-// release returns the texts that the writer still leases when it ends: the parked ones, a withdrawn
-// one, and one whose answer did not arrive. They are due again at once, for the agent's next process.
+// release returns the texts that the writer still leases when it ends, so that they are due again at once.
 func (w *Writer) release() error {
 	events := slices.Clone(w.state.Parked)
 	if w.unanswered != "" {
@@ -186,8 +180,7 @@ func (w *Writer) release() error {
 	return folder(w.Dir).drop(withdrawnName)
 }
 
-// taken acknowledges the text, which a reader removed. If the text had expired, the reader may have
-// removed it unread, so taken releases it and the fabric delivers it again.
+// taken acknowledges the text that a reader removed. A reader may have removed an expired one unread.
 func (w *Writer) taken(ctx context.Context) error {
 	if w.late() {
 		return w.giveBack(ctx)

@@ -33,15 +33,13 @@ const (
 // A Text is the content of the file.
 type Text struct {
 	Inject Inject `json:"inject"`
-	// Matcher selects the tools whose results may carry the text. Third-party readers support no
-	// alternatives in it. If there are several, Matcher is one after the other, and Matchers is
-	// all of them.
+	// Matcher selects the tools whose results may carry the text. Third-party readers support no alternatives,
+	// so it is one of Matchers after the other.
 	Matcher  string `json:"tool_matcher"`
 	Matchers string `json:"tool_matchers,omitzero"`
 	// Sequence increases from text to text, also across restarts.
 	Sequence uint64 `json:"sequence"`
-	// Expires is when the text expires, in seconds since 1970. After that its writer is gone,
-	// and the fabric delivers the text elsewhere. A value that is not a number means never.
+	// Expires is when the text expires, in seconds since 1970. Its writer is then gone. No number: never.
 	Expires jsontext.Value `json:"expires_at,omitzero"`
 }
 
@@ -67,8 +65,7 @@ type state struct {
 	// Fabric is the fabric that the text came from, and Agent the agent that it is for.
 	Fabric string `json:"fabric,omitzero"`
 	Agent  string `json:"agent,omitzero"`
-	// Event is the event under which the writer drained the current text; empty: there is no
-	// current text.
+	// Event is the event under which the writer drained the current text; empty: there is none.
 	Event string `json:"event,omitzero"`
 	// Back: the writer withdrew the text.
 	Back bool `json:"back,omitzero"`
@@ -78,9 +75,8 @@ type state struct {
 	Expires time.Time `json:"expires,omitzero"`
 	// Parked are the events of the texts that wait for a tool call while another text is current.
 	Parked []string `json:"parked,omitzero"`
-	// Last is the sequence of the last text in this folder, and Offset is the difference to the
-	// fabric's sequences. The difference is needed because another fabric starts at 1, and because
-	// an older item of a second source may arrive later. Readers ignore a sequence that does not grow.
+	// Last is the sequence of the last text here, and Offset the difference to the fabric's. Readers ignore a
+	// sequence that does not grow, and another fabric starts at 1.
 	Last   uint64 `json:"last,omitzero"`
 	Offset uint64 `json:"offset,omitzero"`
 }

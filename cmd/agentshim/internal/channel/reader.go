@@ -25,15 +25,13 @@ type Reader struct {
 	said string     // the last reported error, to report it once only
 }
 
-// NewReader returns a reader of a folder, which need not exist yet. The reader prints errors
-// to stderr.
+// NewReader returns a reader of a folder, which need not exist yet.
 func NewReader(dir string, stderr io.Writer) *Reader {
 	return &Reader{dir: folder(dir), stderr: stderr}
 }
 
-// Take returns the text for a tool that has one of these names, and locks the text for this
-// reader. done is nil if there is no text. The caller must call done once: true removes the
-// text, false leaves it for a later call.
+// Take returns and locks the text for a tool that has one of these names. The caller must call done once, if
+// it is not nil: true removes the text, false leaves it for a later call.
 func (r *Reader) Take(names ...string) (content string, done func(told bool)) {
 	if !r.dir.has(FileName) {
 		return "", nil
@@ -62,8 +60,7 @@ func (r *Reader) Take(names ...string) (content string, done func(told bool)) {
 	}
 }
 
-// text returns the current text if it is for a tool with one of these names and this reader has
-// not delivered it yet. The caller holds the lock.
+// text returns the current text if it is for a tool with one of these names and not delivered yet.
 func (r *Reader) text(names []string) (*Text, error) {
 	t := &Text{}
 	if err := readFile(r.dir.path(FileName), t); err != nil {

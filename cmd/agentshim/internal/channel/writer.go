@@ -32,8 +32,7 @@ const (
 	turnFor = time.Second
 	// maxParked limits the texts that wait for a tool call.
 	maxParked = 16
-	// takingTime limits how long the writer waits for a reader that is delivering the text when
-	// the writer stops.
+	// takingTime limits how long a writer that stops waits for a reader that is delivering.
 	takingTime = time.Second
 )
 
@@ -45,8 +44,7 @@ type Queue interface {
 	Hold(ctx context.Context, agent string, events ...string) error
 	// Release returns the items of events to the queue: they are due again.
 	Release(ctx context.Context, agent string, events ...string) error
-	// Done acknowledges the item of an event. If that takes longer than within, it is stored
-	// and sent later.
+	// Done acknowledges the item of an event, within a time or later.
 	Done(ctx context.Context, event string, within time.Duration) bool
 	// AckKept acknowledges the items that an earlier process delivered.
 	AckKept(ctx context.Context, h client.Handover) error
@@ -64,8 +62,7 @@ type Writer struct {
 
 	state state
 	shown shown
-	// unanswered is the event of a request without an answer: the fabric may have leased a text
-	// under it.
+	// unanswered is the event of a request without an answer: a text may be leased under it.
 	unanswered string
 }
 
@@ -78,8 +75,7 @@ type shown struct {
 	ends   time.Time // when the item expires; zero: never
 }
 
-// Run writes texts until ctx ends, and then withdraws those that the agent did not get. It
-// returns an error if it cannot use the folder.
+// Run writes texts until ctx ends, and then withdraws those that the agent did not get.
 func (w *Writer) Run(ctx context.Context) error {
 	dir := folder(w.Dir)
 	if err := os.MkdirAll(w.Dir, 0o700); err != nil {
@@ -156,8 +152,8 @@ func (w *Writer) next(ctx context.Context) (some bool, err error) {
 	return true, w.attend(ctx)
 }
 
-// drain leases the text of an event. If event is empty, it leases the next text or, if there is
-// no new one, the first parked text. It returns the events that remain parked.
+// drain leases the text of an event; empty: the next text, or else the first parked one. It returns the events
+// that remain parked.
 func (w *Writer) drain(ctx context.Context, event string) (a *schema.DrainAnswer, parked []string, err error) {
 	parked = w.state.Parked
 	if event != "" {
@@ -181,8 +177,7 @@ func (w *Writer) drain(ctx context.Context, event string) (a *schema.DrainAnswer
 	return a, slices.Clone(parked[1:]), err
 }
 
-// others handles a file that is not from this queue. A valid text stays, and has to be
-// delivered first. Any other file is removed.
+// others removes a file that is not from this queue, unless it is a valid text, which comes first.
 func (w *Writer) others() error {
 	dir, t := folder(w.Dir), &Text{}
 	err := readFile(dir.path(FileName), t)
@@ -198,9 +193,8 @@ func (w *Writer) others() error {
 // late reports whether the text has expired, so that readers may have removed it unread.
 func (w *Writer) late() bool { return !w.state.Expires.IsZero() && time.Now().After(w.state.Expires) }
 
-// number returns the sequence of a text in this folder: the same one for the same text, and a
-// greater one for each other text. strange reports whether the answer is from another fabric than
-// the one before.
+// number returns the sequence of a text here, which grows with each other text. strange: the answer is from
+// another fabric than the one before.
 func (w *Writer) number(a *schema.DrainAnswer) (sequence uint64, strange bool) {
 	st := &w.state
 	strange = st.Fabric != "" && st.Fabric != a.Fabric
@@ -235,8 +229,7 @@ func show(a *schema.DrainAnswer) shown {
 	return s
 }
 
-// put writes a text and renames it to the name that readers look for. parked are the events of
-// the texts that wait.
+// put writes a text and renames it to the name that readers look for. parked are the texts that wait.
 func (w *Writer) put(s shown, sequence uint64, parked []string) error {
 	dir, a := folder(w.Dir), s.answer
 	if _, err := dir.move(FileName, withdrawnName); err != nil {

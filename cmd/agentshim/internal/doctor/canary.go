@@ -26,8 +26,7 @@ const (
 	maxSaid = 300
 )
 
-// A Canary is a test call of the doctor through an installed hook. The doctor makes it as the runtime
-// would.
+// A Canary is a test call through an installed hook, as the runtime would make it.
 type Canary struct {
 	Event string `json:"event"`
 	// Exit is the hook's exit code, or the HTTP status.

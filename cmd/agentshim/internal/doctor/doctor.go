@@ -27,20 +27,16 @@ const Tool = "agentshim_doctor"
 
 // Options are the parameters of an examination.
 type Options struct {
-	// Runtimes are the runtimes to examine, installed or not; empty: all that are installed or
-	// configured.
+	// Runtimes are the runtimes to examine; empty: all that are installed or configured.
 	Runtimes []string
 	Machine  install.Machine
-	// NATS and Creds are for the connection to the fabric. State is the state folder of the shims,
-	// and Socket the daemon's socket.
+	// NATS and Creds lead to the fabric. State is the shims' folder, Socket the daemon's.
 	NATS, Creds, State, Socket string
-	// Named: the user named NATS. Otherwise the doctor takes the fabric from the hooks of this machine, or
-	// from the daemon.
+	// Named: the user named NATS. Else it comes from the hooks of this machine, or the daemon.
 	Named bool
 	// TLS holds the certificates for the connection.
 	TLS certs.Files
-	// Noted receives the version of each runtime that the doctor finds; nil: the doctor does not pass
-	// it on.
+	// Noted, if not nil, receives the version of each runtime.
 	Noted func(runtime, version string)
 }
 
@@ -54,8 +50,7 @@ type Report struct {
 	Daemon   Daemon    `json:"daemon"`
 	Bus      Bus       `json:"bus"`
 	Policy   Policy    `json:"policy"`
-	// Agents are the agents of this host that the fabric saw in the last day, the one that has been
-	// silent the longest first.
+	// Agents are the agents of this host in the last day, the most silent first.
 	Agents []schema.AgentStatus `json:"agents,omitzero"`
 
 	folder string // the folder whose project configurations the doctor read
@@ -73,8 +68,7 @@ type Runtime struct {
 	Layers    []Layer `json:"layers,omitzero"`
 	// Canary is the result of a test call through the installed hook.
 	Canary *Canary `json:"canary,omitzero"`
-	// Problems are the reasons why the runtime does not enforce the fabric's decisions. Hints are
-	// further remarks.
+	// Problems are why the runtime does not enforce the decisions. Hints are other remarks.
 	Problems []string `json:"problems,omitzero"`
 	Hints    []string `json:"hints,omitzero"`
 	// Cannot lists the abilities that the runtime lacks.
@@ -177,8 +171,7 @@ func (o *Options) runtime(ctx context.Context, name string) (*Runtime, bool) {
 	return t, t.Program != "" || len(t.Layers) > 0 || len(t.Problems) > 0 || len(o.Runtimes) > 0
 }
 
-// adopt takes the fabric from the hooks of this machine, if the user named none. It ignores a
-// project's hooks, because a stranger may have written them.
+// adopt takes the fabric from the hooks of this machine, if none is named, but not from a project's.
 func (o *Options) adopt(all []*Runtime, d *Daemon) {
 	if o.Named {
 		return
@@ -215,13 +208,11 @@ func program(ctx context.Context, name string) (path, version string, err error)
 	return path, v.String(), nil
 }
 
-// problem adds a reason why the runtime does not enforce the fabric's decisions, and hint adds a
-// remark.
+// problem adds a reason why the runtime does not enforce the decisions, and hint a remark.
 func (t *Runtime) problem(text string) { t.Problems = append(t.Problems, text) }
 func (t *Runtime) hint(text string)    { t.Hints = append(t.Hints, text) }
 
-// notTried reports why doctor sent no test call, which does not show that the runtime
-// enforces too little.
+// notTried reports why doctor sent no test call, which does not show a problem of the runtime.
 func (t *Runtime) notTried(why string) {
 	t.problem(why)
 	t.unchecked++

@@ -15,8 +15,8 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
 )
 
-// safe returns an error if a stranger may have written the hook. A user who runs the doctor in a folder
-// that was just downloaded has agreed to nothing in it, and a runtime would have asked first.
+// safe returns an error if a stranger may have written the hook: a user who runs the doctor in a downloaded
+// folder has agreed to nothing in it.
 func (o *Options) safe(l *Layer, h *install.Owned) error {
 	theirs := l.Scope == install.Project
 	if h.URL != "" {

@@ -83,8 +83,7 @@ func Write(w io.Writer, m *Message) error {
 	return err
 }
 
-// Read reads one message of at most the given number of bytes. At the end of the input it returns
-// io.EOF.
+// Read reads one message of at most some bytes. At the end of the input it returns io.EOF.
 func Read(r io.Reader, most int) (*Message, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -101,8 +100,7 @@ func Read(r io.Reader, most int) (*Message, error) {
 	return Decode(data)
 }
 
-// readAll reads n bytes, and allocates memory as they arrive. Otherwise a client could make the reader
-// allocate much memory with only a length.
+// readAll reads n bytes, and allocates memory as they arrive, not for a length that a client claims.
 func readAll(r io.Reader, n int) ([]byte, error) {
 	const step = 64 << 10
 	data := make([]byte, 0, min(n, step))

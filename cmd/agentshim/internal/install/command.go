@@ -17,8 +17,7 @@ import (
 // shimName is the prefix of the name of the shim's program.
 const shimName = "agentshim"
 
-// check returns an error if the hook could not work in that version of the runtime, would let calls
-// pass when it fails, or would expose secrets.
+// check returns an error if the hook could not work, would let calls pass when it fails, or expose secrets.
 func (h *Hook) check(t *runtime, v probe.Version) error {
 	if h.Timeout == 0 {
 		h.Timeout = schema.RuntimeTimeout
@@ -56,8 +55,7 @@ func (h *Hook) check(t *runtime, v probe.Version) error {
 	return nil
 }
 
-// plainURL reports whether a URL names only a port of this machine. agentshim recognises its hooks by
-// the path that it adds.
+// plainURL reports whether a URL names only a port of this machine: its path identifies hooks of agentshim.
 func plainURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && u.Scheme == "http" && u.User == nil && loopback(u.Hostname()) && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""
@@ -94,11 +92,8 @@ func (e event) timeout(h *Hook) time.Duration {
 
 func (e event) seconds(h *Hook) int { return int(e.timeout(h) / time.Second) }
 
-// line returns the command line for a runtime that passes it to a shell. open: the runtime lets the call
-// pass if the hook cannot start, so the line itself refuses the call.
-//
-// A project's hooks also reach machines without agentshim. There, the line refuses calls with a
-// reason, and prints nothing at other events.
+// line returns the command line for a shell. open: the runtime lets the call pass if the hook cannot start, so
+// the line itself refuses it. So does a project's line on machines without agentshim.
 func (r *Request) line(e event, open bool) string {
 	shim := Quote(r.Hook.Shim)
 	words := []string{shim}
@@ -164,8 +159,7 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// split splits a shell's command line of plain and quoted words. ok is false if the line has other
-// syntax, so agentshim did not write it.
+// split splits a command line of plain and quoted words. ok is false if agentshim did not write it.
 func split(line string) (words []string, ok bool) {
 	var word strings.Builder
 	quoted, inside := byte(0), false

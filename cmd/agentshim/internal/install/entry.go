@@ -35,8 +35,7 @@ type handler struct {
 	FailClosed bool              `json:"failClosed,omitzero"`
 }
 
-// TokenVariable is the environment variable that holds the daemon's token if the runtime asks the
-// daemon itself. No configuration contains the token.
+// TokenVariable holds the daemon's token if the runtime asks the daemon itself.
 const TokenVariable = "HOOKFABRIC_TOKEN"
 
 // overHTTP returns a hook with which the runtime asks the daemon itself.
@@ -59,8 +58,7 @@ func (r *Request) overHTTP(e event) handler {
 		Allowed: []string{TokenVariable}, Timeout: e.seconds(&r.Hook)}
 }
 
-// Blocking returns the first version of Claude Code with onFailure, which can block a call when its hook
-// fails. Older versions reject the setting.
+// Blocking returns the first version of Claude Code that accepts onFailure, and can block failed calls.
 func Blocking() probe.Version { return probe.Version{2, 1, 295} }
 
 func claudeEntry(r *Request, e event) any {
@@ -140,11 +138,9 @@ type Owned struct {
 	Timeout int
 	// Gate: a hook can refuse something at the event.
 	Gate bool
-	// Blocks: the configuration has the runtime refuse calls when the hook fails. Denies: Line refuses them
-	// when the program is missing.
+	// Blocks: the runtime refuses calls when the hook fails. Denies: Line does when the program is missing.
 	Blocks, Denies bool
-	// Differs names the members that an installation would write in another way. With them, the runtime may
-	// skip the hook for some calls, or ignore its answer.
+	// Differs names members that an installation would write in another way, so that calls may pass.
 	Differs []string
 }
 

@@ -84,8 +84,7 @@ func (f *file) become(after []byte, s Scope) Change {
 	return c
 }
 
-// keptMark is part of the names of backup copies. Such a name has no extension by which a runtime
-// recognises its files.
+// keptMark is part of the names of backup copies, which no runtime takes for its files.
 const keptMark = ".before-agentshim-"
 
 // kept returns the newest backup copy and its name; empty: there is no copy.
@@ -120,8 +119,7 @@ type Change struct {
 	there     bool
 	info      fs.FileInfo
 	mode, dir fs.FileMode
-	// backup: the change keeps a copy of the old file. drop is the name of a copy that the change makes
-	// obsolete.
+	// backup: the change keeps a copy of the old file. drop is a copy that it makes obsolete.
 	backup  bool
 	drop    string
 	summary string
@@ -243,8 +241,8 @@ func (c *Change) keep(now time.Time) (string, error) {
 	return name, c.put(c.Before, name, func(temp string) error { return os.Rename(temp, name) })
 }
 
-// replace writes the new content atomically: readers see the old content or the new one. It does not
-// replace a file that another program, such as the runtime itself, has changed since agentshim read it.
+// replace writes the new content atomically, unless another program, such as the runtime itself, has changed
+// the file since agentshim read it.
 func (c *Change) replace() error {
 	return c.put(c.After, c.Path, func(temp string) error {
 		if err := c.untouched(); err != nil {
@@ -272,8 +270,7 @@ func (c *Change) trade(temp string) error {
 
 var errChanged = errors.New("another program changed the file during the installation; install again")
 
-// own gives a file the owner of the one that it replaces, or that of the folder if there is no such
-// file. This matters if root installs for another user.
+// own gives a file the owner of the one that it replaces, or of the folder.
 func own(f *os.File, old fs.FileInfo) error {
 	if old == nil {
 		return chown.LikeFolder(f)

@@ -12,15 +12,13 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// harmless reports whether a member affects neither the calls that a hook is asked about nor the
-// effect of its answer. The code that reads timeouts and failure settings checks those.
+// harmless reports whether a member affects neither the calls nor the answers, or is checked elsewhere.
 func harmless(name string) bool {
 	return slices.Contains([]string{"name", "command", "args", "bash", "url", "timeout", "timeoutSec", "allowedEnvVars", "onFailure",
 		"statusMessage", "description", "comment", "commandWindows", "powershell", "additionalContextLimit"}, name)
 }
 
-// differs returns the names of the members of an entry that an installation with the same arguments
-// would omit or write with another value.
+// differs returns the members of an entry that an installation would omit or write differently.
 func (t *runtime) differs(entry, hook jsontext.Value, o *Owned) []string {
 	i := slices.IndexFunc(t.events, func(e event) bool { return e.name == o.Event })
 	if i < 0 || o.URL != "" && !t.http.Known() {
@@ -94,8 +92,7 @@ func absent(v jsontext.Value) bool {
 	return len(v) == 0 || slices.Contains([]string{"null", "false", `""`, "{}", "[]"}, string(v))
 }
 
-// lacks returns the names of the settings that an installation would write beside the hooks, and that
-// the document lacks.
+// lacks returns the settings that an installation would write beside the hooks, and that d lacks.
 func (t *runtime) lacks(d *edit.Doc, s Scope) (all []string) {
 	for _, want := range t.sets[s] {
 		if v := d.Get(want.path...); v == nil || !want.keep && !edit.Equal(v, want.value) {
@@ -114,13 +111,11 @@ type Found struct {
 	Hooks []Owned
 	// Missing are the events at which the configuration lacks a hook that an installation would write.
 	Missing []string
-	// Lacks are the settings that an installation would write beside the hooks, and that the
-	// configuration lacks.
+	// Lacks are the settings that an installation would write beside the hooks.
 	Lacks []string
 }
 
-// Find returns agentshim's parts of a runtime's configuration. It returns an error if it cannot read
-// the configuration.
+// Find returns agentshim's parts of a runtime's configuration.
 func Find(m Machine, name string, s Scope) (Found, error) {
 	r := &Request{Runtime: name, Scope: s, Machine: m}
 	t, err := r.target()

@@ -44,8 +44,7 @@ type Request struct {
 	Scope   Scope
 	Machine Machine
 	Hook    Hook
-	// Version is the installed version of the runtime. The zero Version means unknown: the installation
-	// then writes nothing that some version rejects.
+	// Version is the version of the runtime; zero: the installation writes nothing that some version rejects.
 	Version probe.Version
 }
 

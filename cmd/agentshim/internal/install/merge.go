@@ -10,8 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// merge updates the hooks in d: each wanted event has agentshim's hook once, and no other event has it.
-// If wanted is empty, merge removes all of agentshim's hooks.
+// merge gives each wanted event of d agentshim's hook once, and removes it from all others.
 func (t *runtime) merge(d *edit.Doc, r *Request, wanted []event) error {
 	if err := t.shaped(d); err != nil {
 		return err

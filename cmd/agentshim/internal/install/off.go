@@ -59,8 +59,7 @@ func managedClaude() []layer {
 	return []layer{{place: file, managed: true}, {place: p, managed: true}}
 }
 
-// SwitchedOff returns why a runtime of this machine does not run agentshim's hooks, although some
-// configuration may have them. It is empty if no setting prevents the hooks.
+// SwitchedOff returns why a runtime of this machine does not run agentshim's hooks.
 func SwitchedOff(m Machine, name string) (why []string) {
 	t := of(name)
 	if s, ok := t.offSwitch(); ok {
@@ -159,8 +158,7 @@ func managedHere(m Machine, name string) bool {
 	return err == nil && len(f.Hooks) > 0
 }
 
-// disabledGemini returns which files switch agentshim's hooks off by name. Gemini CLI combines the lists of
-// all files. The name of a hook without a name is its command.
+// disabledGemini returns which files switch agentshim's hooks off by their names, or else commands.
 func disabledGemini(m Machine) []string {
 	names := map[string]string{} // the file that disables each name
 	s, _ := gemini().offSwitch()

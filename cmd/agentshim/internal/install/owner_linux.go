@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asOwner runs f, which reads or writes a file. If the process is root's and a folder in the path
-// belongs to another user, f runs with that user's rights. A link in a user's home then takes root no
-// further than it takes that user.
+// asOwner runs f, which reads or writes a file, with the rights of the user who owns a folder in the path, if
+// the process is root's. A link in a user's home takes root no further than the user.
 func asOwner(path string, f func() error) error {
 	user, ok := firstOwner(path)
 	if !ok {
@@ -31,8 +30,7 @@ func asOwner(path string, f func() error) error {
 	return <-done
 }
 
-// firstOwner returns the first owner other than root on the way from the file system's root to a path,
-// if this process is root's. That user may have created everything below.
+// firstOwner returns the first other owner on the way to a path, if this process is root's.
 func firstOwner(path string) (user syscall.Stat_t, ok bool) {
 	if os.Geteuid() != 0 {
 		return user, false

@@ -10,8 +10,7 @@ import (
 	"path/filepath"
 )
 
-// asOwner runs f, which reads or writes a file. If the process is root's, it follows no link of another
-// user.
+// asOwner runs f, which reads or writes a file. As root it follows no link of another user.
 func asOwner(path string, f func() error) error {
 	for dir := range foldersUp(path, "") {
 		info, err := os.Lstat(dir)

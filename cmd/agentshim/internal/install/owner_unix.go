@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// Foreign reports whether this process is root's and a folder belongs to another user, whose programs
-// root's files would block. With sudo, a home folder is another user's.
+// Foreign reports whether this process is root's and a folder is not: root's files would block its owner.
 func Foreign(dir string) bool {
 	for dir != "" && os.Geteuid() == 0 {
 		if info, err := os.Stat(dir); err == nil {

@@ -50,8 +50,7 @@ type reach int
 const (
 	// here: the runtime reads the file of the folder in which it starts.
 	here reach = iota
-	// rootOnly: the runtime reads the file of the git repository's root. Outside of a repository, it is
-	// like here.
+	// rootOnly: the runtime reads the file of the git repository's root, if there is one.
 	rootOnly
 	// upward: the runtime reads the files of its folder and of all above it, up to the repository's root.
 	upward
@@ -117,8 +116,7 @@ func foldersUp(dir, top string) iter.Seq[string] {
 	}
 }
 
-// Above returns a project's file with agentshim's hooks in a parent folder that does not apply in the
-// project's folder itself; empty: there is no such file.
+// Above returns a project's file with agentshim's hooks in a parent folder, which does not apply here.
 func Above(m Machine, name string) string {
 	if m.Dir == "" || of(name).places[Project].reach != here {
 		return ""

@@ -110,8 +110,7 @@ func (t *runtime) uninstall(r *Request) (Plan, error) {
 	return Plan{Changes: []Change{c}}, nil
 }
 
-// without returns the change to d, which no longer has agentshim's hooks. If nothing else has changed
-// since the installation, it restores the backup copy.
+// without returns the change to d, which no longer has agentshim's hooks, or restores the backup copy.
 func (t *runtime) without(f file, d *edit.Doc, r *Request) Change {
 	kept, name := f.kept()
 	old, err := edit.ParseAs(kept, t.syntax)

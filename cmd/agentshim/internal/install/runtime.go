@@ -21,19 +21,16 @@ type runtime struct {
 	binary string
 	places map[Scope]place
 	events []event
-	// below is the path of the object whose members are events. sets are settings that must be present
-	// beside it.
+	// below is the path of the object with the events, and sets are settings beside it.
 	below []string
 	sets  map[Scope][]setting
 	// entry returns an entry of an event's list.
 	entry func(r *Request, e event) any
-	// http is the first version that can ask the daemon itself and refuses a call if that fails; the zero
-	// Version: no version can.
+	// http is the first version that can ask the daemon itself and refuses a call if that fails.
 	http probe.Version
 	// syntax is the set of extensions of JSON that its releases accept.
 	syntax edit.Syntax
-	// open: the runtime lets a call pass if a hook cannot start or is killed, and has no setting against
-	// that.
+	// open: the runtime lets a call pass if a hook cannot start, and has no setting against that.
 	open bool
 	// plugin: agentshim installs a plugin of the runtime instead of hooks.
 	plugin bool
@@ -206,8 +203,7 @@ func of(name string) *runtime { return cmp.Or(runtimes()[name], &runtime{name: n
 // Label returns the name of a runtime for people.
 func Label(name string) string { return of(name).label }
 
-// Program returns the program whose presence shows that a runtime is installed; empty: the runtime is
-// unknown.
+// Program returns the program whose presence shows that a runtime is installed.
 func Program(name string) string { return of(name).binary }
 
 // Open reports whether a runtime lets a call pass when a hook cannot start.

@@ -9,8 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
 )
 
-// Diffs are for people, and end up in logs. They show only the names of entries that are not agentshim's,
-// because settings may hold keys and tokens.
+// Diffs end up in logs. They show only the names of foreign entries, which may hold keys and tokens.
 
 // hidden replaces the values that a diff must not show.
 const hidden = "…"

@@ -17,9 +17,8 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Codex's requirements are TOML, and no library preserves the formatting of a TOML file. agentshim
-// therefore adds and removes marked lines as text, and reads the result again. If the result does not
-// have the intended content, it writes nothing.
+// Codex's requirements are TOML, and no library preserves its formatting. agentshim adds and removes marked
+// lines as text, and writes nothing if the result does not have the intended content.
 const (
 	lineMark  = " # agentshim"
 	blockMark = "# agentshim: what stands between these two lines is written by 'agentshim install'"

@@ -8,9 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
 )
 
-// Untrusted returns why a runtime does not run agentshim's hooks in the project's folder although it has
-// them: its user does not trust the folder. It is empty if the folder is trusted or the runtime has
-// no such list.
+// Untrusted returns why a runtime does not run the hooks of a folder that its user does not trust, if so.
 func Untrusted(m Machine, name string) string {
 	switch name {
 	case "copilot":
@@ -21,8 +19,7 @@ func Untrusted(m Machine, name string) string {
 	return ""
 }
 
-// untrustedCopilot checks the hooks of a project, which GitHub Copilot silently skips in a folder that is
-// not trusted.
+// untrustedCopilot checks the hooks of a project, which Copilot skips in an untrusted folder.
 func untrustedCopilot(m Machine) string {
 	found, err := Find(m, "copilot", Project)
 	user, uerr := Find(m, "copilot", User)
@@ -43,8 +40,7 @@ func untrustedCopilot(m Machine) string {
 	return fmt.Sprintf("GitHub Copilot does not run the hooks in %s, because %s does not have this folder in trusted_folders; run copilot here, and trust the folder", found.Path, config)
 }
 
-// untrustedGemini checks whether the user marked the folder as not trusted: Gemini CLI runs no hooks
-// there.
+// untrustedGemini checks whether the user marked the folder as not trusted.
 func untrustedGemini(m Machine) string {
 	trust := offSwitch{path: []string{"security", "folderTrust", "enabled"}, off: false}
 	s, _ := gemini().offSwitch()

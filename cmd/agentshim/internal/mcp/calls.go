@@ -24,14 +24,12 @@ type pendingCall struct {
 	// ctx ends when the verdict before the call is no longer needed. cancel ends it.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// sent: the server has it. cancelled: the client has cancelled it. detached: its HTTP
-	// request has ended.
+	// sent: the server has it. cancelled: by the client. detached: its HTTP request has ended.
 	sent, cancelled, detached bool
 	size                      int // the memory that it counts for
 }
 
-// A callTable has the calls under way of one connection. If several calls have one id,
-// a message about the id is for the oldest.
+// A callTable has the calls under way of one connection. A message about an id is for its oldest call.
 type callTable struct {
 	limit *memoryLimit
 
@@ -47,8 +45,7 @@ func newCallTable(l *memoryLimit) *callTable {
 	return &callTable{limit: l, calls: map[string][]*pendingCall{}, tasks: map[string]*call{}}
 }
 
-// add adds a call that counts for size bytes and whose context is derived from parent. It returns
-// nil over the limits.
+// add adds a call that counts for size bytes, with a context below parent. It returns nil over the limits.
 func (t *callTable) add(parent context.Context, c *call, size int) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +114,7 @@ func (t *callTable) close() {
 	t.dropAll(func(p *pendingCall) bool { return p.detached })
 }
 
-// send reports whether the server may get a call now: it was not cancelled. A notification
-// gets no answer, so the table drops it.
+// send reports whether the server may get a call now: it was not cancelled. A notification gets no answer.
 func (t *callTable) send(p *pendingCall) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,8 +129,7 @@ func (t *callTable) send(p *pendingCall) bool {
 	return true
 }
 
-// cancel cancels the call with an id. It reports whether the server must know, since it has the
-// call, or the id is that of another request.
+// cancel cancels the call with an id, and reports whether the server must know of it.
 func (t *callTable) cancel(id jsontext.Value) (forward bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,8 +147,7 @@ func (t *callTable) cancel(id jsontext.Value) (forward bool) {
 	return true
 }
 
-// take removes and returns the call that some client could take a response with an id to
-// answer; nil if no call matches.
+// take removes and returns the call that a response with an id could answer for some client.
 func (t *callTable) take(id jsontext.Value) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,8 +183,7 @@ func (t *callTable) stop() {
 	}
 }
 
-// addTask remembers a call that became a task, if m says so. The client asks for its result with
-// another request.
+// addTask remembers a call that became a task, whose result the client requests later.
 func (t *callTable) addTask(c *call, m *message) {
 	result := m.child("result")
 	task := result.child("task")

@@ -22,8 +22,7 @@ const (
 	maxShown = 2000
 )
 
-// An elicitation asks the client's user, with requests of its own. The server sees
-// neither these requests nor the responses.
+// An elicitation asks the client's user, with requests of which the server sees nothing.
 type elicitation struct {
 	timeout time.Duration
 	prefix  string // of the ids of its requests
@@ -33,8 +32,7 @@ type elicitation struct {
 	waiting map[string]chan message // by id
 }
 
-// newElicitation returns an elicitation that waits for each answer for a time; 0:
-// [DefaultAskTimeout].
+// newElicitation returns an elicitation with a limit for each answer; 0: [DefaultAskTimeout].
 func newElicitation(timeout time.Duration) *elicitation {
 	if timeout <= 0 {
 		timeout = DefaultAskTimeout
@@ -55,8 +53,7 @@ func (e *elicitation) takeAnswer(m *message) bool {
 	return answer != nil || len(id) > len(e.prefix) && strings.HasPrefix(id, e.prefix)
 }
 
-// ask asks the user to approve a call, and waits for the answer. why is why the call is not
-// approved.
+// ask asks the user to approve a call. why is why the call is not approved.
 func (e *elicitation) ask(ctx context.Context, c *call, reason string, send func([]byte) error) (approved bool, why string) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -135,8 +132,7 @@ func newForm(c *call, reason string) elicitForm {
 	}
 }
 
-// From 2026-07-28 on, the protocol has no requests of servers: a question to the user is in
-// the result of a call, and the client makes the call again with the answer.
+// From 2026-07-28 on, a question to the user is in the result of a call, and the answer in another call.
 const (
 	// statePrefix begins the request states of the proxy.
 	statePrefix = "hookfabric."
@@ -191,8 +187,7 @@ func (g *Guard) askInResult(c *call, r ruling) ruling {
 	return ruling{answer: c.answer(data)}
 }
 
-// resume returns the ruling on a call that comes with a person's answer. It returns false for other
-// calls.
+// resume returns the ruling on a call that comes with a person's answer; false: it does not.
 func (g *Guard) resume(c *call) (ruling, bool) {
 	state := c.params.text("requestState")
 	if c.ambiguity != nil || !strings.HasPrefix(state, statePrefix) {

@@ -10,8 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// The endpoints of a connection are its client and its server, with the data that they sent about
-// themselves in the handshake.
+// The endpoints of a connection are its client and its server, as the handshake describes them.
 type endpoints struct {
 	session string // identifies the connection if the client sends no session
 
@@ -68,8 +67,7 @@ func (p *endpoints) copyClient(from *endpoints) {
 	p.client, p.canAsk, p.initialize = client, canAsk, initialize
 }
 
-// canElicit reports whether a client can show its user a form. In older protocols, an empty
-// object says so.
+// canElicit reports whether a client can show its user a form; in older protocols, by an empty object.
 func canElicit(capabilities *object) bool {
 	v := capabilities.get("elicitation")
 	if v.Kind() != '{' {
@@ -90,8 +88,7 @@ const (
 type caller struct {
 	agent, session, runtime, server, toolUse string
 	canAsk                                   bool
-	// modern: the protocol has no requests of servers. A question for the user is in the result
-	// of the call, and the answer in another call.
+	// modern: the protocol has no requests of servers. Questions for the user are in results.
 	modern bool
 }
 

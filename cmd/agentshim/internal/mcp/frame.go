@@ -8,8 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A frame is what one line or one HTTP body holds: a message, or a list of messages, which
-// MCP 2025-03-26 allows.
+// A frame is one line or one HTTP body: a message, or in MCP 2025-03-26 a list of messages.
 type frame struct {
 	raw      []byte
 	messages []message
@@ -40,9 +39,8 @@ func readFrame(raw []byte) (frame, error) {
 	return f, nil
 }
 
-// readServerFrame reads a line or a body of a server. Without an error, a frame without
-// messages is text that no client takes for a message. After an error, clients could find
-// different messages in it.
+// readServerFrame reads a line or a body of a server. A frame without messages is text that no client takes
+// for one. After an error, clients could find different messages in it.
 func readServerFrame(raw []byte) (frame, error) {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' {
@@ -73,8 +71,7 @@ func onOneLine(data []byte) []byte {
 	return v
 }
 
-// splitSafe returns a line of a server as one line for all readers: some end a line at a
-// carriage return, too.
+// splitSafe returns a line as one for all readers: some end a line at a carriage return, too.
 func splitSafe(line []byte) ([]byte, error) {
 	trimmed := bytes.TrimSpace(line)
 	if bytes.IndexByte(trimmed, '\r') < 0 {
@@ -91,8 +88,7 @@ func splitSafe(line []byte) ([]byte, error) {
 	return line, nil
 }
 
-// encode returns a frame of the given messages, which must not be empty unless the frame is.
-// If they are the frame's own, it returns the original bytes.
+// encode returns a frame of messages: the original bytes, if they are the frame's own.
 func (f *frame) encode(messages []jsontext.Value) []byte {
 	same := len(messages) == len(f.messages)
 	for i := 0; same && i < len(messages); i++ {
@@ -135,8 +131,7 @@ func (f *frame) ids() (ids []jsontext.Value) {
 	return nil
 }
 
-// dropped returns what the client gets instead of a frame that the proxy dropped: answers to
-// the calls with these ids, or, if there is no such call, to other requests with these ids.
+// dropped returns answers in place of a dropped frame: to the calls with these ids, or else to other requests.
 func dropped(ids []jsontext.Value, take func(id jsontext.Value) *pendingCall, reason string) (answers []jsontext.Value) {
 	var others []jsontext.Value
 	for _, id := range ids {
@@ -152,8 +147,7 @@ func dropped(ids []jsontext.Value, take func(id jsontext.Value) *pendingCall, re
 	return others
 }
 
-// droppedAnswer returns what the client gets instead of an answer to p, or to another request
-// if p is nil. It returns nil if no request can have the id.
+// droppedAnswer returns an answer to p, or to another request with the id; nil: there is none.
 func droppedAnswer(id jsontext.Value, p *pendingCall, reason string) []byte {
 	switch {
 	case p != nil:

@@ -19,8 +19,8 @@ import (
 
 // A Channel has content for an agent that waits for the result of a tool.
 type Channel interface {
-	// Take returns the content for a tool that has one of these names. done must be called
-	// once, with whether the agent got the content. It is nil if there is no content.
+	// Take returns the content for a tool that has one of these names. done, if not nil, must be called once,
+	// with whether the agent got it.
 	Take(names ...string) (content string, done func(told bool))
 }
 
@@ -37,8 +37,7 @@ type Guard struct {
 	Asker decide.Asker
 	// Agent is the agent's id; empty: the client's runtime and session.
 	Agent string
-	// Server is the server's name in the runtime's configuration; empty: the server's own name,
-	// or Fallback if it has none.
+	// Server is the server's name in the runtime; empty: the server's own name, or Fallback.
 	Server, Fallback string
 	// Cwd is the workspace that hooks see.
 	Cwd string
@@ -95,8 +94,8 @@ type ruling struct {
 	ask string
 }
 
-// rule returns the ruling on a call, with the answer of a person if one must approve it. p is
-// nil if the table of calls is full. send sends a request to the client.
+// rule returns the ruling on a call, with the answer of a person if needed. p is nil if there are too many
+// calls.
 func (g *Guard) rule(c *call, p *pendingCall, e *elicitation, send func([]byte) error) ruling {
 	if p == nil {
 		return g.refuse(c, "too many calls are under way; wait for answers before you make more calls")
@@ -171,9 +170,8 @@ func (c *call) answer(result []byte) []byte {
 	return resultResponse(c.id, result)
 }
 
-// after asks about the server's response m to a call, and returns the response for the client.
-// onDelivered must be called once, with whether the client got the response. cancelled: the client has
-// cancelled the call, so the agent reads nothing of the response.
+// after asks about the server's response m to a call, and returns the response for the client. onDelivered
+// must be called once, with whether the client got it. The agent reads nothing of a cancelled call.
 func (g *Guard) after(ctx context.Context, c *call, m *message, cancelled bool) (response []byte, onDelivered func(ok bool)) {
 	result, err := readObject(m.get("result"))
 	isResult := err == nil && !m.isError()

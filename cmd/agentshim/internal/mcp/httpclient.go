@@ -36,8 +36,7 @@ const (
 )
 
 const (
-	// maxResumes is how often the client resumes a broken stream. resumeWait is how long it waits
-	// before, if the server names no time.
+	// maxResumes is how often a broken stream is resumed, and resumeWait the default time before it.
 	maxResumes = 10
 	resumeWait = time.Second
 	// maxPosts bounds the requests under way.
@@ -292,8 +291,7 @@ func (h *HTTPClient) readStream(ctx context.Context, body io.Reader, m *message)
 	}
 }
 
-// readEvents passes on events until the end of the stream, and reports whether the response to m was
-// among them.
+// readEvents passes on events to the end of the stream. answered: the response to m was among them.
 func (h *HTTPClient) readEvents(body io.Reader, m *message, at *position) (answered bool, err error) {
 	in := bufio.NewReaderSize(body, excerpt)
 	for {
@@ -324,8 +322,7 @@ func (h *HTTPClient) readEvents(body io.Reader, m *message, at *position) (answe
 	}
 }
 
-// get opens a stream after an event, or, if lastID is empty, the stream of messages that
-// the server sends without a request.
+// get opens a stream after an event; empty: of messages that the server sends without a request.
 func (h *HTTPClient) get(ctx context.Context, lastID string) (*http.Response, error) {
 	r, err := h.newRequest(ctx, http.MethodGet, nil)
 	if err != nil {
@@ -392,8 +389,7 @@ func withoutURL(err error) string {
 	return err.Error()
 }
 
-// ReadHeaders reads a file of lines NAME: VALUE. Only its owner may read it, since it has
-// secrets, which do not belong on a command line. Without a path, it returns no headers.
+// ReadHeaders reads a file of lines NAME: VALUE, which only its owner may read: it has secrets.
 func ReadHeaders(path string) (http.Header, error) {
 	if path == "" {
 		return nil, nil

@@ -94,15 +94,13 @@ func (m *message) isResponse() bool {
 	return m.id != nil && (m.get("result") != nil || m.get("error") != nil)
 }
 
-// isError reports whether the message says that a request failed. Some servers send
-// "error": null with a result.
+// isError reports whether a request failed. Some servers send "error": null with a result.
 func (m *message) isError() bool {
 	v := m.get("error")
 	return v != nil && v.Kind() != 'n'
 }
 
-// checkAnswer returns an error if readers could find another answer in a server's message
-// than the hooks see.
+// checkAnswer returns an error if readers could find another answer in a message than the hooks see.
 func (m *message) checkAnswer() error {
 	if err := m.checkUnique("id", "method", "result", "error"); err != nil || !m.isResponse() {
 		return err
@@ -131,8 +129,7 @@ func exactKey(id jsontext.Value) string {
 	return "x" + string(id)
 }
 
-// looseKey returns the same text for all ids that some client could take for one: some clients
-// convert the id of an answer to a number.
+// looseKey returns the same text for all ids that some client takes for one, as it converts them to numbers.
 func looseKey(id jsontext.Value) string {
 	if id.Kind() != '"' {
 		return exactKey(id)
@@ -167,8 +164,7 @@ func numberKey(s string) string {
 // resultResponse returns the response to a request with a result.
 func resultResponse(id jsontext.Value, result []byte) []byte { return response(id, "result", result) }
 
-// errorResponse returns the response to a request that failed. Without an id, it is for the
-// sender of a message that the proxy could not read.
+// errorResponse returns the response to a request that failed, or to an unreadable message without an id.
 func errorResponse(id jsontext.Value, code int, reason string) []byte {
 	data, err := schema.Marshal(struct {
 		Code    int    `json:"code"`

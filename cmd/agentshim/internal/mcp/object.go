@@ -13,8 +13,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// An object is a JSON object whose members can be read and replaced. All other bytes stay
-// as they are.
+// An object is a JSON object whose members can be replaced. All other bytes stay as they are.
 type object struct {
 	raw     []byte
 	members []member
@@ -44,8 +43,7 @@ func readEnd(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// readObject reads raw, which must be one JSON object. After an error, the object has the
-// members before it.
+// readObject reads one JSON object. After an error, it has the members before it.
 func readObject(raw []byte) (object, error) {
 	o := object{raw: raw}
 	dec := newDecoder(raw)
@@ -106,8 +104,7 @@ func listOf(values []jsontext.Value) []byte {
 // value returns the bytes of a member's value.
 func (o *object) value(m member) jsontext.Value { return o.raw[m.start:m.end:m.end] }
 
-// get returns the value of the last member with a name, as most readers do; nil if there is
-// no such member.
+// get returns the value of the last member with a name, as most readers do; nil: there is none.
 func (o *object) get(name string) jsontext.Value {
 	for _, m := range slices.Backward(o.members) {
 		if m.name == name {
@@ -136,8 +133,7 @@ func (o *object) child(name string) object {
 	return c
 }
 
-// checkUnique returns an error if readers could find different values under one of the names:
-// a name occurs twice, or a similar name occurs.
+// checkUnique returns an error if a name, or a similar one, occurs twice: readers could find other values.
 func (o *object) checkUnique(names ...string) error {
 	for _, name := range names {
 		n := 0
@@ -156,8 +152,8 @@ func (o *object) checkUnique(names ...string) error {
 	return nil
 }
 
-// with returns the object with a new value for a member. It adds the member if it is missing,
-// and removes similar members, so that no reader finds another value.
+// with returns the object with one member of a name, and no similar ones, so that no reader finds another
+// value.
 func (o *object) with(name string, value []byte) []byte {
 	if o.checkUnique(name) != nil {
 		unique, err := readObject(o.without(name))
@@ -202,8 +198,7 @@ func (o *object) without(names ...string) []byte {
 	return append(out, '}')
 }
 
-// similar reports whether some readers take one name for the other: those that ignore case,
-// dashes and underscores.
+// similar reports whether readers that ignore case, dashes and underscores take one name for the other.
 func similar(a, b string) bool { return strings.EqualFold(withoutDashes(a), withoutDashes(b)) }
 
 func withoutDashes(s string) string {

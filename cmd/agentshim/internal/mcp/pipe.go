@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// lastCalls limits the time in which calls that wait for a verdict may still reach the server
-// after the client's last message.
+// lastCalls limits how long calls may still reach the server after the client's last message.
 const lastCalls = 5 * time.Second
 
 // A Pipe is the proxy between a client and a server that exchange lines.
@@ -26,14 +25,12 @@ type Pipe struct {
 	// FromClient and ToClient are the client's output and input.
 	FromClient io.Reader
 	ToClient   io.Writer
-	// FromServer and ToServer are the server's output and input. The Pipe closes ToServer
-	// after the client's last message.
+	// FromServer and ToServer are the server's. The Pipe closes ToServer after the client's last message.
 	FromServer io.Reader
 	ToServer   io.WriteCloser
 }
 
-// Run passes messages on until the server's output ends, or ctx does. It returns an error
-// if the client stopped reading.
+// Run passes messages on until the server's output or ctx ends, or the client stops reading.
 func (p *Pipe) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -116,8 +113,8 @@ func (c *conn) readClient(r io.Reader) {
 	}
 }
 
-// handleClient passes on one line of the client. A line with calls waits for their verdicts while
-// other lines overtake it. The lock on the server's input keeps a cancellation behind its call.
+// handleClient passes on one line of the client. Other lines overtake calls that wait for verdicts. The lock
+// on the server's input keeps a cancellation behind its call.
 func (c *conn) handleClient(line []byte) {
 	if len(bytes.TrimSpace(line)) == 0 {
 		_ = c.server.write(line) // a server that does not read has ended, or will
@@ -179,8 +176,7 @@ func (c *conn) readServer(r io.Reader) {
 	}
 }
 
-// handleServer passes on one line of the server. Results wait for their verdicts while other lines
-// overtake them.
+// handleServer passes on one line of the server. Other lines overtake results that wait for verdicts.
 func (c *conn) handleServer(line []byte) {
 	line, err := splitSafe(line)
 	f := frame{raw: line}

@@ -20,19 +20,16 @@ const (
 
 // A Process is a server that the proxy starts, and that ends with the proxy.
 type Process struct {
-	// Args are the program and its arguments. It has the proxy's environment and working
-	// folder, since the client's configuration has those of the server.
+	// Args are the program and its arguments. It has the proxy's environment and working folder.
 	Args []string
-	// Grace is how long the server has to exit after the end of its input, and again after
-	// SIGTERM; 0: [DefaultGrace].
+	// Grace is how long the server has to exit without input, and after SIGTERM; 0: [DefaultGrace].
 	Grace time.Duration
 	// Stderr gets the server's stderr.
 	Stderr io.Writer
 }
 
-// Run starts the server, passes messages on until the client or the server ends, and
-// returns the server's exit code when its process group is gone. If it had to kill the server,
-// processes that the server started in other sessions are gone as well, on Linux.
+// Run starts the server, passes messages on until the client or the server ends, and returns the server's exit
+// code. Its process group is gone then, and on Linux also what a killed server started elsewhere.
 func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 	cmd := exec.Command(s.Args[0], s.Args[1:]...) //nolint:gosec // the user names the program
 	in, toServer, err := os.Pipe()
@@ -81,8 +78,8 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 	return exitCode(cmd.ProcessState), nil
 }
 
-// end waits until the client or the server has ended, and then ends the server: it closes the
-// input, sends SIGTERM, and kills it.
+// end waits until the client or the server has ended. It closes the server's input, sends SIGTERM, and kills
+// it.
 func (s *Process) end(ctx context.Context, cmd *exec.Cmd, mark string, input *notifyCloser, passed, exited <-chan struct{}) {
 	grace := s.Grace
 	if grace <= 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/hookfabric/hookfabric/bus/proctree"
 )
 
-// prepareGroup gives a process a group of its own, so that the proxy can end it with its children,
-// and signals of a terminal reach only the proxy. The mark finds children in other groups.
+// prepareGroup gives a process a group of its own, to end it with its children. The mark finds children in
+// other groups.
 func prepareGroup(cmd *exec.Cmd) (mark string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	mark = proctree.NewMark()

@@ -26,19 +26,17 @@ const (
 	maxRelayBytes = 512 << 20
 )
 
-// A Relay is the proxy in front of a server that serves MCP over HTTP. It passes requests on
-// with the path that the client sends.
+// A Relay is the proxy in front of a server that serves MCP over HTTP, at the same paths.
 type Relay struct {
 	Guard *Guard
 	// Target is the server. Its path selects the requests that get Headers.
 	Target *url.URL
-	// Token is what clients must send, as the first part of the path or in [TokenHeader], since
-	// other users of the machine reach the listener, too; empty: all clients are served.
+	// Token is what clients must send, as the first part of the path or in [TokenHeader], because other users
+	// reach the listener, too; empty: nothing.
 	Token string
 	// AskTimeout limits the time for a person's answer; 0: [DefaultAskTimeout].
 	AskTimeout time.Duration
-	// Headers replace those of clients, such as the server's Authorization, in requests for
-	// the target's own path. Other paths of the host do not get them.
+	// Headers replace those of clients, such as Authorization, in requests for the target's own path only.
 	Headers http.Header
 	// Transport reaches the server; nil: [NewTransport].
 	Transport http.RoundTripper
@@ -112,8 +110,7 @@ func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.post(body)
 }
 
-// isUTF8 reports whether the headers name no charset but UTF-8: a server that decodes another
-// one would read another body than the proxy.
+// isUTF8 reports whether no other charset is named, in which a server would read another body.
 func isUTF8(h http.Header) bool {
 	parts := strings.FieldsFunc(strings.ToLower(strings.Join(h.Values("Content-Type"), ",")), func(r rune) bool { return r == ';' || r == ',' })
 	for _, part := range parts {
@@ -143,8 +140,8 @@ func isLocalOrigin(origin string) bool {
 	return err == nil && isLocal(u.Host)
 }
 
-// admit returns a request without the relay's token; nil if it has none. Public metadata needs
-// no token, since clients read it at paths of their own. It gets no Headers.
+// admit returns a request without the relay's token; nil: it has none. Public metadata needs none, since
+// clients read it at paths of their own.
 func (x *Relay) admit(r *http.Request) *http.Request {
 	if x.Token == "" {
 		return r
@@ -167,8 +164,7 @@ func (x *Relay) admit(r *http.Request) *http.Request {
 	return nil
 }
 
-// withoutToken returns a URL without the token after a prefix of its path. It returns false if the token
-// is not there.
+// withoutToken returns a URL without the token after a prefix of its path, if it is there.
 func (x *Relay) withoutToken(u *url.URL, prefix string) (*url.URL, bool) {
 	rest, ok := strings.CutPrefix(u.Path, prefix)
 	token, after, _ := strings.Cut(rest, "/")

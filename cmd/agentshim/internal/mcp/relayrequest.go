@@ -125,8 +125,7 @@ func (q *relayRequest) writeJSON(status int, body []byte) {
 	_, _ = q.w.Write(body) // fails if the client has gone
 }
 
-// dropCalls drops the calls that the server did not answer. In a session, the client can resume
-// a broken stream, so they stay.
+// dropCalls drops the unanswered calls, unless the client can resume the stream of its session.
 func (q *relayRequest) dropCalls() {
 	for _, p := range q.calls {
 		if q.session.id == "" || !q.broken {
@@ -206,8 +205,7 @@ func mediaType(h http.Header) string {
 	return ""
 }
 
-// copyHeaders copies the headers of a response. It fails if they would send the client past the
-// proxy.
+// copyHeaders copies the headers of a response, unless they send the client past the proxy.
 func (q *relayRequest) copyHeaders(res *http.Response) bool {
 	if at := res.Header.Get("Location"); at != "" {
 		u, err := q.relay.Target.Parse(at)
@@ -261,8 +259,7 @@ func (q *relayRequest) passBody(res *http.Response) {
 	onDelivered(err == nil && q.flush() == nil)
 }
 
-// passStream passes on a stream. The events keep their order, since clients resume a stream after an
-// event.
+// passStream passes on a stream in its order, since clients resume it after an event.
 func (q *relayRequest) passStream(body io.Reader) {
 	if !q.streaming {
 		q.w.Header().Del("Content-Length")
@@ -307,8 +304,7 @@ func (q *relayRequest) passEvent(e *sseEvent) error {
 	return err
 }
 
-// judge asks about the results in a body or an event. onDelivered must be called once, with whether
-// the client got out.
+// judge asks about the results in data. onDelivered must be called once, with whether the client got out.
 func (q *relayRequest) judge(data []byte) (out []byte, onDelivered func(bool)) {
 	f, err := readServerFrame(data)
 	if err != nil {
@@ -334,8 +330,7 @@ func (q *relayRequest) judge(data []byte) (out []byte, onDelivered func(bool)) {
 	return f.encode(parts), onDelivered
 }
 
-// take removes and returns the call that a response answers: a call of this request, or, in a session
-// or on a stream of its own, any call of the session.
+// take removes and returns the call of this request that a response answers, or in a session any of its calls.
 func (q *relayRequest) take(id jsontext.Value) *pendingCall {
 	key := looseKey(id)
 	for i, p := range q.calls {

@@ -25,8 +25,7 @@ func textItems(texts ...string) []jsontext.Value {
 	return all
 }
 
-// errorResult returns a result that says that a call failed. Models read it, but clients may
-// take a JSON-RPC error as a sign that the server is broken.
+// errorResult returns a result that says that a call failed. A JSON-RPC error would blame the server.
 func errorResult(modern bool, content []jsontext.Value) []byte {
 	out := append([]byte(`{"content":`), listOf(content)...)
 	if modern {
@@ -35,9 +34,8 @@ func errorResult(modern bool, content []jsontext.Value) []byte {
 	return append(out, `,"isError":true}`...)
 }
 
-// isFinal reports whether a result is the outcome of a call, and neither a request for input
-// nor the receipt of a task. A result with content is final even if its type says otherwise, since some
-// clients show the content.
+// isFinal reports whether a result is the outcome of a call, and no request for input or receipt of a task.
+// One with content is final in any case, since some clients show the content.
 func isFinal(result *object) bool {
 	if result.get("content") != nil || result.get("structuredContent") != nil {
 		return true
@@ -51,8 +49,7 @@ func isFinal(result *object) bool {
 // hasFailed reports whether a result says that the call failed.
 func hasFailed(result *object) bool { return result.get("isError").Kind() == 't' }
 
-// toolOutput returns the tool's output as hooks see it: the parts of a result that the tool
-// made, without those of the protocol.
+// toolOutput returns the parts of a result that the tool made, without those of the protocol.
 func toolOutput(result *object) jsontext.Value {
 	out := object{raw: []byte(`{}`)}
 	for _, name := range []string{"content", "structuredContent"} {

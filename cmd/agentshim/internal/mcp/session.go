@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// maxSessions bounds the sessions that a [Relay] knows, and maxReplays the answers of each
-	// that a client can fetch again.
+	// maxSessions bounds the sessions of a [Relay], and maxReplays the repeatable answers of each.
 	maxSessions = 4096
 	maxReplays  = 64
 )
@@ -43,8 +42,8 @@ func newSession(id string, g *Guard, l *memoryLimit) *session {
 	return s
 }
 
-// readClient learns from a client's frame and starts its calls. rest are the messages without
-// those for the proxy itself, but with the calls.
+// readClient learns from a client's frame and starts its calls. rest are the messages without those for the
+// proxy.
 func (s *session) readClient(f *frame, e *elicitation) (rest []message, calls []*call) {
 	for _, m := range f.messages {
 		s.endpoints.readClient(&m)
@@ -61,8 +60,8 @@ func (s *session) readClient(f *frame, e *elicitation) (rest []message, calls []
 	return rest, calls
 }
 
-// cancel cancels what the messages cancel. It returns the messages that the server must get:
-// it must not get the cancellation of a call that it did not get.
+// cancel cancels calls, and returns the messages for the server: no cancellation of a call that it did not
+// get.
 func (s *session) cancel(all []message) []message {
 	kept := all[:0:0]
 	for _, m := range all {
@@ -77,8 +76,7 @@ func (s *session) cancel(all []message) []message {
 	return kept
 }
 
-// addCalls adds the calls of a frame. frameSize is the memory that the frame itself takes while
-// they are pending.
+// addCalls adds the calls of a frame, which takes frameSize bytes while they are pending.
 func (s *session) addCalls(ctx context.Context, calls []*call, frameSize int) []*pendingCall {
 	pending := make([]*pendingCall, len(calls))
 	for i, c := range calls {
@@ -102,8 +100,8 @@ func (s *session) rule(calls []*call, pending []*pendingCall, e *elicitation, se
 	return rulings
 }
 
-// apply applies rulings to the calls among the messages of a frame. forward are the messages for
-// the server, sent the calls among them, and answers the responses for the client.
+// apply applies rulings to the calls among messages. forward is for the server, with the calls sent, and
+// answers are for the client.
 func (s *session) apply(all []message, pending []*pendingCall, rulings []ruling) (forward, answers []jsontext.Value, sent []*pendingCall) {
 	n := 0
 	for _, m := range all {
@@ -131,9 +129,8 @@ func (s *session) apply(all []message, pending []*pendingCall, rulings []ruling)
 	return forward, answers, sent
 }
 
-// judge asks about the responses of a server's frame. pending[i] is the call that message i
-// answers, or nil. It returns the messages for the client. onDelivered must be called once, with
-// whether the client got them.
+// judge asks about the responses of a frame. Message i answers pending[i], unless nil. onDelivered must be
+// called once, with whether the client got the parts.
 func (s *session) judge(ctx context.Context, f *frame, pending []*pendingCall) (parts []jsontext.Value, onDelivered func(ok bool)) {
 	parts = rawMessages(f.messages)
 	var all []func(bool)
@@ -153,9 +150,8 @@ func (s *session) judge(ctx context.Context, f *frame, pending []*pendingCall) (
 	}
 }
 
-// addReplay keeps the answer to a call, so that a client that asks again for a broken stream gets
-// the same answer. Over the memory limit, the client gets an error instead, and not the
-// server's answer, since a hook may have changed it.
+// addReplay keeps the answer for a client that asks again after a broken stream. Over the memory limit it
+// keeps an error: a hook may have changed the server's answer.
 func (s *session) addReplay(id jsontext.Value, answer []byte) {
 	if s.id == "" {
 		return
@@ -213,8 +209,7 @@ type sessions struct {
 	used list.List // last used first
 }
 
-// get returns the session with an id. It starts one if the id is new. Clients without a session
-// share the one without an id.
+// get returns the session with an id, and starts it if it is new. Clients without a session share one.
 func (all *sessions) get(id string) *session {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -18,8 +18,7 @@ import (
 const (
 	// MaxMessage is the length limit of a message, in bytes.
 	MaxMessage = 64 << 20
-	// excerpt is how much the proxy keeps of each end of a message over the limit, in bytes.
-	// Readers have buffers of this size.
+	// excerpt is how many bytes of each end of a too long message the proxy keeps, and the size of buffers.
 	excerpt = 64 << 10
 )
 
@@ -119,8 +118,7 @@ type sseEvent struct {
 	data  []byte // the data lines, joined by newlines
 	id    string
 	retry time.Duration // 0 if the event has no retry field
-	// breaks: some readers see more than one line in one of its lines. dataBreaks: the same for
-	// a data line, where it is harmless if the data is a message.
+	// breaks: some readers see several lines in one. dataBreaks: in a data line, which may hold a message.
 	breaks, dataBreaks bool
 }
 

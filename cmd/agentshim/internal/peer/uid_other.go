@@ -4,8 +4,7 @@ package peer
 
 import "errors"
 
-// UID returns an error, because the system does not name the user at the other end. There is no
-// daemon then, and every hook asks the fabric itself.
+// UID returns an error on this system: every hook asks the fabric itself.
 func UID(int) (int, error) {
 	return 0, errors.New("this system does not name the user of a socket's other end; run the hooks without a daemon")
 }

@@ -48,8 +48,7 @@ func CodexHooks(ctx context.Context, dir string) (all []CodexHook, err error) {
 	return all, err
 }
 
-// TrustCodex has Codex trust the chosen hooks of a folder or, if trust is false, stop trusting them.
-// It returns how many hooks it changed.
+// TrustCodex has Codex trust the chosen hooks of a folder, or stop trusting them, and counts the changes.
 func TrustCodex(ctx context.Context, dir string, trust bool, chosen func(*CodexHook) bool) (n int, err error) {
 	err = withCodex(ctx, func(c *codex) error {
 		all, err := c.hooks(dir)

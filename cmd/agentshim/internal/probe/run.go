@@ -14,8 +14,7 @@ type Command struct {
 	// Path is the program, Args are its arguments.
 	Path string
 	Args []string
-	// Dir is the working directory; empty: the current one. Env is the environment; nil: that of this
-	// process.
+	// Dir is the working directory, and Env the environment; empty: those of this process.
 	Dir string
 	Env []string
 	// Stdin is its input.

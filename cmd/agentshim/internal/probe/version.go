@@ -32,8 +32,7 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2])
 }
 
-// versionForm is compiled at its first use, because a hook, which starts once per call, does not need
-// it.
+// versionForm is compiled at its first use, because a hook does not need it.
 var versionForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d{1,9})\.(\d{1,9})\.(\d{1,9})`) })
 
 // ParseVersion finds the version in a program's output.
@@ -57,8 +56,7 @@ func Find(program string) string {
 	return path
 }
 
-// versionTime limits how long a program may take to print its version. Some start a whole JavaScript
-// engine for it.
+// versionTime limits how long a program, such as a JavaScript engine, takes to print its version.
 const versionTime = 20 * time.Second
 
 // VersionOf returns the version that a program prints; unknown: the program does not exist, or prints

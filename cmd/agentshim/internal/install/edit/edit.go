@@ -163,8 +163,7 @@ func Equal(a, b jsontext.Value) bool {
 	return a.Canonicalize() == nil && b.Canonicalize() == nil && bytes.Equal(a, b)
 }
 
-// Mask returns a text without comments, and with another word in place of all its strings. It keeps
-// the values that keep selects by the names of the members in their path.
+// Mask returns a text without comments, and with another word for all strings outside the kept values.
 func Mask(text []byte, with string, keep func(path []string, v jsontext.Value) bool) []byte {
 	d, err := ParseAs(text, Comments|Mark)
 	if err != nil {

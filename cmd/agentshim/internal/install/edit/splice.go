@@ -58,8 +58,7 @@ func (d *Doc) replace(n *node, v jsontext.Value) {
 	}
 }
 
-// insert adds an element at the end of a list, or the one member of the object v at the end of an
-// object.
+// insert adds an element at the end of a list, or the one member of the object v to an object.
 func (d *Doc) insert(into *node, v jsontext.Value) {
 	last := into.start + 1
 	for _, m := range into.members {
@@ -93,8 +92,7 @@ func (d *Doc) insert(into *node, v jsontext.Value) {
 	}
 }
 
-// inner returns v as it is written in a container. In an object, that is the member without the
-// braces around it.
+// inner returns v as it is written in a list, or its one member as it is written in an object.
 func (d *Doc) inner(v jsontext.Value, in jsontext.Kind, indent string) []byte {
 	if in != '{' {
 		return d.styled(v, indent)
