@@ -107,7 +107,7 @@ func layerRules() map[string]layerRule {
 		"cmd/internal/ops":               {own: []string{"schema/trace", "bus/server/certs", "cmd/internal/otlp", "cmd/internal/program"}, modules: []string{modProm}},
 		"cmd/internal/runners":           {own: []string{"schema", "builtin", "workers", "workers/..."}},
 		"cmd/agentshim/internal/dialect": {own: []string{"schema"}, modules: []string{modJSON}},
-		"cmd/agentshim/internal/install": {own: []string{"schema", "bus/server/certs", "bus/chown", "cmd/agentshim/internal/install/...", "cmd/agentshim/internal/probe"},
+		"cmd/agentshim/internal/install": {own: []string{"schema", "bus/server/certs", "bus/chown", "cmd/agentshim/internal/install/...", "cmd/agentshim/internal/peer", "cmd/agentshim/internal/probe"},
 			modules: []string{modJSON, "github.com/pelletier/go-toml/v2", "github.com/rogpeppe/go-internal/diff", "golang.org/x/sys"}}, // x/sys exchanges two files atomically
 		"cmd/agentshim/internal/install/edit": {own: []string{"schema"}, modules: []string{modJSON}, not: io},
 		"cmd/agentshim/internal/doctor":       {own: []string{"schema", "bus", "bus/server/certs", "bus/client", "bus/chown", "cmd/agentshim/...", "cmd/internal/pace"}, modules: []string{modNKeys, modJSON, modNATS}}, // to read what a credential may do

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
@@ -66,16 +65,22 @@ func (r *Reply) Written() {
 // Close ends the call. Without Written before it, the fabric sends the items again.
 func (r *Reply) Close() { _ = r.line.Close() }
 
+// words returns the words of a request, and where their values are.
+func (r *Request) words() map[string]*string {
+	return map[string]*string{wordRuntime: &r.Runtime, wordEvent: &r.Event, wordAgent: &r.Agent, wordID: &r.EventID, wordUnreachable: &r.Unreachable,
+		wordUnreadable: &r.Unread, wordWorkspaces: &r.Workspaces, wordNATS: &r.NATS, wordCreds: &r.Creds}
+}
+
 func (r *Request) message(deadline time.Time) *frame.Message {
-	m := &frame.Message{Kind: frame.Hook, Body: r.Payload, Words: words(
-		wordRuntime, r.Runtime, wordEvent, r.Event, wordAgent, r.Agent, wordID, r.EventID, wordUnreachable, r.Unreachable,
-		wordUnreadable, r.Unread, wordWorkspaces, r.Workspaces, wordNATS, r.NATS, wordCreds, r.Creds,
-		wordLeft, time.Until(deadline).String())}
-	if r.Env != nil {
-		for _, name := range dialect.Environment() {
-			if v := r.Env(name); v != "" {
-				m.Words[wordEnv+name] = v
-			}
+	m := &frame.Message{Kind: frame.Hook, Body: r.Payload, Words: words(wordLeft, time.Until(deadline).String())}
+	for name, at := range r.words() {
+		if *at != "" {
+			m.Words[name] = *at
+		}
+	}
+	for _, name := range dialect.Environment() {
+		if r.Env != nil && r.Env(name) != "" {
+			m.Words[wordEnv+name] = r.Env(name)
 		}
 	}
 	return m
@@ -83,16 +88,9 @@ func (r *Request) message(deadline time.Time) *frame.Message {
 
 // request decodes what message encoded.
 func request(m *frame.Message) *Request {
-	w := m.Words
-	env := map[string]string{}
-	for name, word := range w {
-		if v, ok := strings.CutPrefix(name, wordEnv); ok {
-			env[v] = word
-		}
+	r := &Request{Payload: m.Body, Env: func(name string) string { return m.Words[wordEnv+name] }}
+	for name, at := range r.words() {
+		*at = m.Words[name]
 	}
-	return &Request{
-		Runtime: w[wordRuntime], Event: w[wordEvent], Agent: w[wordAgent], EventID: w[wordID], Unreachable: w[wordUnreachable],
-		Unread: w[wordUnreadable], Workspaces: w[wordWorkspaces], NATS: w[wordNATS], Creds: w[wordCreds],
-		Env: func(name string) string { return env[name] }, Payload: m.Body,
-	}
+	return r
 }

@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/agent/render"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -71,7 +70,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 		switch {
-		case !loopback(r.Host):
+		case !peer.IsLocal(r.Host): // a web page's request names its own domain
 			fault(w, http.StatusForbidden, "the Host header names another machine; use http://127.0.0.1 and the daemon's port")
 		case r.Header.Get("Origin") != "":
 			fault(w, http.StatusForbidden, "the daemon does not answer browser pages")
@@ -86,16 +85,6 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// loopback reports whether a Host header names this machine. A web page's request has its own domain.
-func loopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.Trim(hostport, "[]")
-	}
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
 // fault answers a request that cannot be judged. No runtime takes it for a verdict.

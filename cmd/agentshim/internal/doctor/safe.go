@@ -3,7 +3,6 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 )
 
 // safe returns an error if a stranger may have written the hook: a user who runs the doctor in a downloaded
@@ -56,7 +56,7 @@ func (o *Options) safeURL(text string, theirs bool) error {
 	if err != nil {
 		return errors.New("the hook's URL is invalid; install again")
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Scheme != "http" || u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if u.Scheme != "http" || !peer.IsLocal(u.Hostname()) {
 		return fmt.Errorf("the hook asks %s, which is not on this machine and would get the daemon's token; install again", bus.RedactURL(text))
 	}
 	card, err := daemon.Place{State: o.State}.ReadCard()

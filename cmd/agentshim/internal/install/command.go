@@ -3,13 +3,13 @@ package install
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -58,12 +58,7 @@ func (h *Hook) check(t *runtime, v probe.Version) error {
 // plainURL reports whether a URL names only a port of this machine: its path identifies hooks of agentshim.
 func plainURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && u.Scheme == "http" && u.User == nil && loopback(u.Hostname()) && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && u.Scheme == "http" && u.User == nil && peer.IsLocal(u.Hostname()) && strings.Trim(u.Path, "/") == "" && u.RawQuery+u.Fragment == ""
 }
 
 // arguments returns the shim's command line at an event, without the program.

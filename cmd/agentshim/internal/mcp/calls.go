@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -31,7 +32,7 @@ type pendingCall struct {
 
 // A callTable has the calls under way of one connection. A message about an id is for its oldest call.
 type callTable struct {
-	limit *memoryLimit
+	limit *semaphore.Weighted
 
 	mu        sync.Mutex                // guards the fields below
 	calls     map[string][]*pendingCall // by loose key
@@ -41,7 +42,7 @@ type callTable struct {
 	closed    bool                      // its session has ended
 }
 
-func newCallTable(l *memoryLimit) *callTable {
+func newCallTable(l *semaphore.Weighted) *callTable {
 	return &callTable{limit: l, calls: map[string][]*pendingCall{}, tasks: map[string]*call{}}
 }
 
@@ -49,9 +50,9 @@ func newCallTable(l *memoryLimit) *callTable {
 func (t *callTable) add(parent context.Context, c *call, size int) *pendingCall {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.count >= maxCalls || !t.limit.reserve(size) {
+	if t.count >= maxCalls || !t.limit.TryAcquire(int64(size)) {
 		t.dropAll(func(p *pendingCall) bool { return p.cancelled }) // a server need not answer these
-		if t.count >= maxCalls || !t.limit.reserve(size) {
+		if t.count >= maxCalls || !t.limit.TryAcquire(int64(size)) {
 			return nil
 		}
 	}
@@ -88,7 +89,7 @@ func (t *callTable) drop(p *pendingCall) bool {
 		return false
 	}
 	t.count--
-	t.limit.release(p.size)
+	t.limit.Release(int64(p.size))
 	if len(all) == 1 {
 		delete(t.calls, p.loose)
 		return true

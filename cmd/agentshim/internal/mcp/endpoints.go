@@ -6,8 +6,6 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
-
-	"github.com/hookfabric/hookfabric/schema"
 )
 
 // The endpoints of a connection are its client and its server, as the handshake describes them.
@@ -41,11 +39,8 @@ func (p *endpoints) readClient(m *message) {
 	p.client, p.canAsk, p.initialize = info.text("name"), canElicit(&caps), exactKey(m.id)
 }
 
-// readServer learns from a message of the server.
+// readServer learns from a response of the server.
 func (p *endpoints) readServer(m *message) {
-	if !m.isResponse() {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.initialize == "" || p.initialize != exactKey(m.id) {
@@ -160,9 +155,4 @@ func runtimeName(s string) string {
 		}
 		return '_'
 	}, s)
-}
-
-// toolFacts sets what policies for all runtimes know about a call.
-func (c *caller) toolFacts(e *schema.Event, tool string) {
-	e.ToolKind, e.ToolArgs = schema.KindMCP, schema.MCPFacts(c.server, tool)
 }

@@ -272,10 +272,7 @@ func stopValue(v *schema.Verdict) jsontext.Value {
 	if len(v.Value) > 0 {
 		return v.Value
 	}
-	data, err := schema.Marshal(cmp.Or(v.Reason, "a hook stopped the call"))
-	if err != nil {
-		return jsontext.Value(`"a hook stopped the call"`)
-	}
+	data, _ := schema.Marshal(cmp.Or(v.Reason, "a hook stopped the call")) // a text has no error
 	return data
 }
 
@@ -284,8 +281,8 @@ func (g *Guard) newEvent(t schema.EventType, c *call) *schema.Event {
 	e := &schema.Event{
 		HookType: t, AgentID: c.agent, SessionID: c.session, Runtime: c.runtime, Timestamp: time.Now().UTC(),
 		ToolName: c.toolName(c.tool), ToolUseID: c.toolUse, Cwd: g.Cwd, MidTurn: true,
+		ToolKind: schema.KindMCP, ToolArgs: schema.MCPFacts(c.server, c.tool),
 	}
-	c.toolFacts(e, c.tool)
 	if _, err := bus.Token(e.AgentID); err != nil {
 		e.AgentID = schema.UnknownAgent
 	}

@@ -75,7 +75,7 @@ type conn struct {
 // newConn returns a conn that lasts as long as ctx, which stop ends.
 func newConn(ctx context.Context, p *Pipe, toServer io.Writer, stop context.CancelCauseFunc) *conn {
 	return &conn{
-		session:     newSession("", p.Guard, &memoryLimit{max: maxBytes}),
+		session:     newSession("", p.Guard, semaphore.NewWeighted(maxBytes)),
 		elicitation: newElicitation(p.AskTimeout),
 		client:      &lineWriter{w: p.ToClient}, server: &lineWriter{w: toServer},
 		ctx: ctx, stop: stop, judged: semaphore.NewWeighted(maxBytes),
@@ -190,17 +190,8 @@ func (c *conn) handleServer(line []byte) {
 		}
 		return
 	}
-	answersCall := false
-	pending := make([]*pendingCall, len(f.messages))
-	for i := range f.messages {
-		m := &f.messages[i]
-		c.session.endpoints.readServer(m)
-		if m.isResponse() {
-			pending[i] = c.session.calls.take(m.id)
-			answersCall = answersCall || pending[i] != nil
-		}
-	}
-	if !answersCall {
+	pending, some := c.session.readServer(&f, c.session.calls.take)
+	if !some {
 		c.toClient(line)
 		return
 	}

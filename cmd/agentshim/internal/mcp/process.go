@@ -52,7 +52,11 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	input := &notifyCloser{WriteCloser: toServer, closed: make(chan struct{})}
+	closed := make(chan struct{})
+	input := onceCloser{toServer, sync.OnceValue(func() error {
+		defer close(closed)
+		return toServer.Close()
+	})}
 	p.FromServer, p.ToServer = fromServer, input
 	passed, exited := make(chan struct{}), make(chan struct{})
 	var running sync.WaitGroup
@@ -64,7 +68,7 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 		defer close(exited)
 		_ = cmd.Wait() // ProcessState has the outcome
 	})
-	s.end(ctx, cmd, mark, input, passed, exited)
+	s.end(ctx, cmd, mark, input, closed, passed, exited)
 	killGroup(cmd)
 	select {
 	case <-passed:
@@ -80,7 +84,7 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 
 // end waits until the client or the server has ended. It closes the server's input, sends SIGTERM, and kills
 // it.
-func (s *Process) end(ctx context.Context, cmd *exec.Cmd, mark string, input *notifyCloser, passed, exited <-chan struct{}) {
+func (s *Process) end(ctx context.Context, cmd *exec.Cmd, mark string, input io.Closer, closed, passed, exited <-chan struct{}) {
 	grace := s.Grace
 	if grace <= 0 {
 		grace = DefaultGrace
@@ -90,7 +94,7 @@ func (s *Process) end(ctx context.Context, cmd *exec.Cmd, mark string, input *no
 	case <-exited:
 		return
 	case <-passed: // the server's output has ended, or the client has gone
-	case <-input.closed:
+	case <-closed:
 	case <-ctx.Done():
 		wait = min(wait, shortGrace)
 	}
@@ -125,19 +129,10 @@ func exits(ctx context.Context, exited <-chan struct{}, wait time.Duration) bool
 	}
 }
 
-// A notifyCloser closes a channel when it is closed.
-type notifyCloser struct {
-	io.WriteCloser
-	once   sync.Once
-	closed chan struct{}
-	err    error
+// A onceCloser has its own Close.
+type onceCloser struct {
+	io.Writer
+	close func() error
 }
 
-// Close closes the writer once.
-func (n *notifyCloser) Close() error {
-	n.once.Do(func() {
-		n.err = n.WriteCloser.Close()
-		close(n.closed)
-	})
-	return n.err
-}
+func (o onceCloser) Close() error { return o.close() }

@@ -15,6 +15,10 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 )
 
 const (
@@ -43,7 +47,7 @@ type Relay struct {
 
 	once        sync.Once
 	elicitation *elicitation
-	limit       *memoryLimit
+	limit       *semaphore.Weighted
 	sessions    sessions
 }
 
@@ -58,7 +62,7 @@ func NewTransport() *http.Transport {
 
 func (x *Relay) setup() {
 	x.once.Do(func() {
-		x.limit = &memoryLimit{max: maxRelayBytes}
+		x.limit = semaphore.NewWeighted(maxRelayBytes)
 		x.sessions.guard, x.sessions.limit = x.Guard, x.limit
 		x.elicitation = newElicitation(x.AskTimeout)
 		if x.Transport == nil {
@@ -70,7 +74,7 @@ func (x *Relay) setup() {
 // ServeHTTP passes one request on.
 func (x *Relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.setup()
-	if !isLocal(r.Host) || !isLocalOrigin(r.Header.Get("Origin")) {
+	if !peer.IsLocal(r.Host) || !isLocalOrigin(r.Header.Get("Origin")) {
 		http.Error(w, "this proxy serves only this machine; Host and Origin must be localhost", http.StatusForbidden)
 		return
 	}
@@ -122,22 +126,12 @@ func isUTF8(h http.Header) bool {
 	return true
 }
 
-// isLocal reports whether a host is this machine.
-func isLocal(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
 func isLocalOrigin(origin string) bool {
 	if origin == "" {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && isLocal(u.Host)
+	return err == nil && peer.IsLocal(u.Host)
 }
 
 // admit returns a request without the relay's token; nil: it has none. Public metadata needs none, since

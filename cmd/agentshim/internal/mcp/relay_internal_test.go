@@ -68,13 +68,13 @@ func TestRelayKeepsOnlyCallsOfBrokenStreams(t *testing.T) {
 			t.Errorf("after status %d and type %q the relay keeps %d calls, not %d", status, kind, n, c.kept)
 		}
 	}
-	if used := x.limit.used.Load(); used < int64(len(aCall)) {
-		t.Errorf("kept calls count for only %d bytes", used)
+	if isFree(x, maxRelayBytes-int64(len(aCall))+1) {
+		t.Error("kept calls do not count for their bytes")
 	}
 	status = 204
 	post("DELETE", "s1", "")
-	if used := x.limit.used.Load(); used != 0 || x.sessions.used.Len() != 0 {
-		t.Errorf("after its end, a session counts for %d bytes; the relay knows %d sessions", used, x.sessions.used.Len())
+	if !isFree(x, maxRelayBytes) || x.sessions.used.Len() != 0 {
+		t.Errorf("after its end, a session counts for bytes; the relay knows %d sessions", x.sessions.used.Len())
 	}
 }
 
@@ -85,7 +85,8 @@ func TestRelayMemoryIsBounded(t *testing.T) {
 		_, _ = io.WriteString(w, "id: 1\ndata: \n\n")
 	})
 	x.setup()
-	x.limit.max = 1 << 20
+	const limit = 1 << 20
+	x.limit.TryAcquire(maxRelayBytes - limit) // for other sessions
 	big := strings.Replace(aCall, `"x"`, `"`+strings.Repeat("x", 100_000)+`"`, 1)
 	refused := 0
 	for range 20 {
@@ -94,9 +95,6 @@ func TestRelayMemoryIsBounded(t *testing.T) {
 				refused++
 			}
 		}
-		if used := x.limit.used.Load(); used > x.limit.max {
-			t.Fatalf("the relay keeps %d bytes", used)
-		}
 	}
 	if refused == 0 || refused == 60 {
 		t.Errorf("the relay refuses %d of 60 calls", refused)
@@ -104,9 +102,18 @@ func TestRelayMemoryIsBounded(t *testing.T) {
 	for i := range maxSessions + 1 { // push the three sessions out
 		x.sessions.get(strings.Repeat("x", i+1))
 	}
-	if used := x.limit.used.Load(); used != 0 {
-		t.Errorf("forgotten sessions count for %d bytes", used)
+	if !isFree(x, limit) {
+		t.Error("forgotten sessions count for bytes")
 	}
+}
+
+// isFree reports whether n bytes of the relay's memory are free.
+func isFree(x *Relay, n int64) bool {
+	free := x.limit.TryAcquire(n)
+	if free {
+		x.limit.Release(n)
+	}
+	return free
 }
 
 // Each of many concurrent calls gets its own answer, once. The relay keeps only the answers that
@@ -164,8 +171,8 @@ func TestConcurrentCallsGetTheirOwnAnswers(t *testing.T) {
 		}
 		x.sessions.end(one.id)
 	}
-	if used := x.limit.used.Load(); used != 0 {
-		t.Errorf("sessions that have ended count for %d bytes", used)
+	if !isFree(x, maxRelayBytes) {
+		t.Error("sessions that have ended count for bytes")
 	}
 }
 

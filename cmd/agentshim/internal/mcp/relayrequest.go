@@ -62,25 +62,19 @@ func (q *relayRequest) rule(rest []message, calls []*call) (forward, answers []j
 			c.canAsk = false // a question needs a stream
 		}
 	}
+	repeated := false // headers repeat arguments of the calls
+	for name := range q.r.Header {
+		repeated = repeated || strings.HasPrefix(name, headerParam)
+	}
 	pending := q.session.addCalls(q.r.Context(), calls, 0)
 	rulings := q.session.rule(calls, pending, q.relay.elicitation, func(request []byte) error { return q.writeEvent(newEvent(request)) })
 	for i, c := range calls {
-		if r := &rulings[i]; r.forward != nil && !bytes.Equal(r.forward, c.raw) && q.repeatsArguments() {
+		if r := &rulings[i]; r.forward != nil && !bytes.Equal(r.forward, c.raw) && repeated {
 			*r = q.relay.Guard.refuse(c, "a hook rewrites this call, but the request's headers repeat its arguments; make the call in a form that the policy accepts unchanged")
 		}
 	}
 	forward, answers, q.calls = q.session.apply(rest, pending, rulings)
 	return forward, answers
-}
-
-// repeatsArguments reports whether headers repeat arguments of the call.
-func (q *relayRequest) repeatsArguments() bool {
-	for name := range q.r.Header {
-		if strings.HasPrefix(name, headerParam) {
-			return true
-		}
-	}
-	return false
 }
 
 // answer answers a request that the server does not get.
@@ -277,13 +271,13 @@ func (q *relayRequest) passStream(body io.Reader) {
 			}
 			return
 		}
-		size := len(e.raw)
-		if !q.relay.limit.reserve(size) {
+		size := int64(len(e.raw))
+		if !q.relay.limit.TryAcquire(size) {
 			q.fail(errMemory)
 			return
 		}
 		err = q.passEvent(&e)
-		q.relay.limit.release(size)
+		q.relay.limit.Release(size)
 		if err != nil {
 			return
 		}
@@ -310,14 +304,7 @@ func (q *relayRequest) judge(data []byte) (out []byte, onDelivered func(bool)) {
 	if err != nil {
 		return q.drop(&f, err), func(bool) {}
 	}
-	pending := make([]*pendingCall, len(f.messages))
-	for i := range f.messages {
-		m := &f.messages[i]
-		q.session.endpoints.readServer(m)
-		if m.isResponse() {
-			pending[i] = q.take(m.id)
-		}
-	}
+	pending, _ := q.session.readServer(&f, q.take)
 	parts, onDelivered := q.session.judge(q.r.Context(), &f, pending)
 	for i := range f.messages {
 		m := &f.messages[i]

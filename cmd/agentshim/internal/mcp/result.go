@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -115,10 +116,8 @@ func withOutput(result object, output jsontext.Value) object {
 		}
 	case isContent(output):
 		content = output
-	case output.Kind() == '"':
-		content = listOf(textItems(text(output)))
 	default:
-		content = listOf(textItems(string(output)))
+		content = listOf(textItems(dialect.Text(output)))
 	}
 	if isError == nil && hadStructured && structured == nil {
 		isError = []byte("true")

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -20,7 +21,7 @@ type session struct {
 	guard     *Guard
 	endpoints *endpoints
 	calls     *callTable
-	limit     *memoryLimit
+	limit     *semaphore.Weighted
 
 	mu          sync.Mutex // guards the fields below
 	replays     map[string]replay
@@ -31,10 +32,10 @@ type session struct {
 // A replay is an answer that the client got, and the memory that it counts for.
 type replay struct {
 	answer []byte
-	size   int
+	size   int64
 }
 
-func newSession(id string, g *Guard, l *memoryLimit) *session {
+func newSession(id string, g *Guard, l *semaphore.Weighted) *session {
 	s := &session{id: id, guard: g, endpoints: newEndpoints(), calls: newCallTable(l), limit: l, replays: map[string]replay{}}
 	if id != "" {
 		s.endpoints.session = id
@@ -129,6 +130,22 @@ func (s *session) apply(all []message, pending []*pendingCall, rulings []ruling)
 	return forward, answers, sent
 }
 
+// readServer learns from a server's frame. It returns the call that each message answers, if any, and
+// whether there is one. take removes the call of a response.
+func (s *session) readServer(f *frame, take func(id jsontext.Value) *pendingCall) (pending []*pendingCall, some bool) {
+	pending = make([]*pendingCall, len(f.messages))
+	for i := range f.messages {
+		m := &f.messages[i]
+		if !m.isResponse() {
+			continue
+		}
+		s.endpoints.readServer(m)
+		pending[i] = take(m.id)
+		some = some || pending[i] != nil
+	}
+	return pending, some
+}
+
 // judge asks about the responses of a frame. Message i answers pending[i], unless nil. onDelivered must be
 // called once, with whether the client got the parts.
 func (s *session) judge(ctx context.Context, f *frame, pending []*pendingCall) (parts []jsontext.Value, onDelivered func(ok bool)) {
@@ -163,17 +180,17 @@ func (s *session) addReplay(id jsontext.Value, answer []byte) {
 	}
 	key := looseKey(id)
 	if old, ok := s.replays[key]; ok {
-		s.limit.release(old.size)
+		s.limit.Release(old.size)
 	} else {
 		s.replayOrder = append(s.replayOrder, key)
 	}
-	if s.limit.reserve(len(answer)) {
-		s.replays[key] = replay{answer, len(answer)}
+	if s.limit.TryAcquire(int64(len(answer))) {
+		s.replays[key] = replay{answer, int64(len(answer))}
 	} else {
 		s.replays[key] = replay{answer: droppedAnswer(id, nil, "agentshim no longer has this answer; make the call again")}
 	}
 	if len(s.replayOrder) > maxReplays {
-		s.limit.release(s.replays[s.replayOrder[0]].size)
+		s.limit.Release(s.replays[s.replayOrder[0]].size)
 		delete(s.replays, s.replayOrder[0])
 		s.replayOrder = s.replayOrder[1:]
 	}
@@ -193,7 +210,7 @@ func (s *session) end() {
 	defer s.mu.Unlock()
 	s.ended = true
 	for _, one := range s.replays {
-		s.limit.release(one.size)
+		s.limit.Release(one.size)
 	}
 	clear(s.replays)
 	s.replayOrder = nil
@@ -202,7 +219,7 @@ func (s *session) end() {
 // The sessions are those of a [Relay] that clients used last.
 type sessions struct {
 	guard *Guard
-	limit *memoryLimit
+	limit *semaphore.Weighted
 
 	mu   sync.Mutex // guards the fields below
 	byID map[string]*list.Element

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -200,43 +200,26 @@ func dataLines(data []byte) (out []byte) {
 	return append(out, '\n')
 }
 
-// A memoryLimit bounds the bytes that the proxy keeps for calls and messages.
-type memoryLimit struct {
-	max  int64
-	used atomic.Int64
-}
-
-// reserve reports whether n more bytes are within the limit, and counts them if so.
-func (l *memoryLimit) reserve(n int) bool {
-	if l.used.Add(int64(n)) <= l.max {
-		return true
-	}
-	l.release(n)
-	return false
-}
-
-func (l *memoryLimit) release(n int) { l.used.Add(-int64(n)) }
-
 var errMemory = errors.New("too many large messages are under way; wait for answers before you send more")
 
 // A limitedReader reserves memory for what it reads, until release.
 type limitedReader struct {
 	io.Reader
-	limit    *memoryLimit
-	reserved int
+	limit    *semaphore.Weighted
+	reserved int64
 }
 
 // Read returns errMemory over the limit.
 func (r *limitedReader) Read(b []byte) (int, error) {
 	n, err := r.Reader.Read(b)
-	if !r.limit.reserve(n) {
+	if !r.limit.TryAcquire(int64(n)) {
 		return 0, errMemory
 	}
-	r.reserved += n
+	r.reserved += int64(n)
 	return n, err
 }
 
 func (r *limitedReader) release() {
-	r.limit.release(r.reserved)
+	r.limit.Release(r.reserved)
 	r.reserved = 0
 }

@@ -6,7 +6,10 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -40,4 +43,13 @@ func CheckConn(c syscall.Conn) error {
 		return err
 	}
 	return checked
+}
+
+// IsLocal reports whether a host, perhaps with a port, is this machine.
+func IsLocal(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
