@@ -14,7 +14,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// service is the service name of the shim in traces.
 const service = "agentshim"
 
 // Run is [Main] for this process, with two savings for `agentshim hook`: it listens for signals late, and runs
@@ -29,7 +28,6 @@ func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return Main(ctx, args, stdin, stdout, stderr)
 }
 
-// isHook reports whether a command line is one of `agentshim hook`.
 func isHook(args []string) bool { return len(args) > 0 && args[0] == "hook" }
 
 // Main runs a command line and returns the exit code.

@@ -16,13 +16,10 @@ import (
 )
 
 const (
-	// drainsMost limits how often one command drains the items that did not fit before.
-	drainsMost = 100
-	// drainAckTime limits an acknowledgement, which the agent's next shim else sends.
-	drainAckTime = 2 * time.Second
+	drainsMost   = 100             // limits how often one command drains the items that did not fit before
+	drainAckTime = 2 * time.Second // limits an acknowledgement, which the agent's next shim else sends
 )
 
-// drain is one call of `agentshim drain`.
 type drain struct {
 	link
 
@@ -105,7 +102,6 @@ func (d *drain) run(ctx context.Context) error {
 	return fmt.Errorf("printed %d messages, and more items wait; run the command again", drainsMost)
 }
 
-// connect connects to the fabric.
 func (d *drain) connect(ctx context.Context) (*decide.Delivery, error) {
 	log, err := program.Logger(program.Messages(d.stderr))
 	if err != nil {

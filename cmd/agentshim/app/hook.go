@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/dialect"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/session"
@@ -21,41 +23,31 @@ import (
 )
 
 const (
-	// finishTime limits how long a process lives after its answer.
-	finishTime = time.Second
-	// spanTime limits how long the export of spans takes of it.
-	spanTime = 250 * time.Millisecond
+	finishTime = time.Second            // limits how long a process lives after its answer
+	spanTime   = 250 * time.Millisecond // limits how long the export of spans takes of it
 	// signalDelay is when a hook begins to listen for signals, which starts a thread. An earlier signal ends
 	// it.
 	signalDelay = 50 * time.Millisecond
 )
 
-// hook is one call of `agentshim hook`.
 type hook struct {
 	session.Settings
 	link
-	event   string
-	timeout time.Duration
-	// daemon is the socket of the daemon that the hook may ask; empty: it asks no daemon.
-	daemon string
-	// natsWanted and credsWanted name the fabric that the daemon must use; empty: any.
-	natsWanted, credsWanted string
-	// socket is --socket; empty: the default path.
-	socket string
-	// start starts a daemon for later calls if none runs.
-	start bool
-	// process: this process runs only this hook, and its end closes the connection.
-	process bool
-	// managed: an administrator installed the hook for all agents of the machine.
-	managed bool
+	event                   string
+	timeout                 time.Duration
+	daemon                  string // the socket of the daemon that the hook may ask; empty: it asks no daemon
+	natsWanted, credsWanted string // and credsWanted name the fabric that the daemon must use; empty: any
+	socket                  string // --socket; empty: the default path
+	start                   bool   // starts a daemon for later calls if none runs
+	process                 bool   // this process runs only this hook, and its end closes the connection
+	managed                 bool   // an administrator installed the hook for all agents of the machine
 	// own leads to the hook's own fabric while link leads to the daemon's; nil: they are the same.
 	own *link
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	began          time.Time
-	// step is called at each step of an answer; tests use it to kill the process there.
-	step func(point string)
+	step           func(point string) // called at each step of an answer; tests use it to kill the process there
 }
 
 // deadline returns when the hook must have the answer, to write it before its timeout.
@@ -183,7 +175,6 @@ func (h *hook) at(point string) {
 	}
 }
 
-// environment looks up a variable that dialects may read.
 func environment(name string) string {
 	if slices.Contains(dialect.Environment(), name) {
 		return os.Getenv(name)
@@ -191,7 +182,6 @@ func environment(name string) string {
 	return ""
 }
 
-// write writes the answer, and reports whether the runtime has it.
 func (h *hook) write(a dialect.Answer) bool {
 	if _, err := h.stdout.Write(a.Stdout); err != nil {
 		fmt.Fprintf(program.Messages(h.stderr), "agentshim: writing the answer: %v\n", err)
@@ -201,4 +191,69 @@ func (h *hook) write(a dialect.Answer) bool {
 		fmt.Fprintln(h.stderr, a.Stderr)
 	}
 	return true
+}
+
+// askDaemon sends the call to the daemon, and writes its answer. ok is false if none answers.
+func (h *hook) askDaemon(payload []byte, unread error) (code int, ok bool) {
+	r := &daemon.Request{
+		Runtime: h.Runtime, Event: h.event, Agent: h.Agent, Unreachable: h.Unreachable, EventID: h.EventID,
+		Workspaces: absolute(h.workspaces), NATS: h.natsWanted, Creds: h.credsWanted, Env: environment, Payload: payload,
+	}
+	if unread != nil {
+		r.Unread = unread.Error()
+	}
+	reply, err := daemon.Hook(h.daemon, r, h.deadline())
+	if err != nil {
+		h.replaceDaemon(err)
+		return 0, false
+	}
+	defer reply.Close()
+	if reply.Log != "" {
+		_, _ = io.WriteString(h.stderr, reply.Log)
+	}
+	h.at("received")
+	if !h.write(reply.Answer) {
+		return program.Failed, true
+	}
+	h.at("written")
+	reply.Written()
+	h.at("acknowledged")
+	return reply.Exit, true
+}
+
+// replaceDaemon prepares the hook to ask the daemon's fabric itself. It reports why a daemon did not answer,
+// and starts one with --start.
+func (h *hook) replaceDaemon(err error) {
+	var same []string
+	if !h.managed { // the agent could have written the daemon's card
+		own := h.link
+		if same = h.follow(h.daemon); same != nil && own.nats != h.nats {
+			h.own = &own
+		}
+	}
+	switch {
+	case !errors.Is(err, daemon.ErrAbsent):
+		_, _ = io.WriteString(program.Messages(h.stderr), "agentshim: "+err.Error()+"; this hook asks the fabric itself\n")
+	case h.start:
+		if err := h.startDaemon(same); err != nil && !errors.Is(err, daemon.ErrTaken) {
+			_, _ = io.WriteString(program.Messages(h.stderr), "agentshim: starting a daemon: "+err.Error()+"\n")
+		}
+	}
+}
+
+// idleTime is how long a daemon that a hook started runs without a call.
+const idleTime = 30 * time.Minute
+
+// startDaemon starts a daemon for the fabric of this hook. fabric are flags for it.
+func (h *hook) startDaemon(fabric []string) error {
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	state := absolute(h.state)
+	args := append([]string{"--idle", idleTime.String(), "--state", state}, fabric...)
+	if h.socket != "" {
+		args = append(args, "--socket", absolute(h.socket))
+	}
+	return daemon.Start{Place: daemon.Place{State: state, At: absolute(h.socket)}, Program: program, Args: args}.Detached()
 }

@@ -49,7 +49,6 @@ func namedRuntime(args []string) (runtime, event string) {
 	return runtime, event
 }
 
-// hookCommand runs h, and stores its exit code in code.
 func hookCommand(h *hook, code *int) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hook",
@@ -76,7 +75,6 @@ func hookCommand(h *hook, code *int) *cobra.Command {
 	return c
 }
 
-// flags declares the flags of the command.
 func (h *hook) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&h.Runtime, "runtime", "", "the agent's `RUNTIME`: "+strings.Join(dialect.Names(), ", "))

@@ -29,17 +29,14 @@ import (
 // answerTime is how long install waits for a broker to answer.
 const answerTime = time.Second
 
-// thisDaemon stands for the URL of the machine's daemon.
 const thisDaemon = "daemon"
 
-// installing is one call of `agentshim install` or `agentshim uninstall`.
 type installing struct {
 	install.Request
 	user, project, managed bool
 	dryRun, trust          bool
 	version                string
-	// found has the flags of the hooks, with those that only the environment sets.
-	found install.Hook
+	found                  install.Hook // has the flags of the hooks, with those that only the environment sets
 
 	stdout, stderr io.Writer
 }
@@ -99,7 +96,6 @@ func uninstallCommand() *cobra.Command {
 	return c
 }
 
-// flags are those of both commands.
 func (in *installing) flags(c *cobra.Command) {
 	f := c.Flags()
 	f.BoolVar(&in.user, "user", false, "for all agents of this user (default)")
@@ -110,7 +106,6 @@ func (in *installing) flags(c *cobra.Command) {
 	f.StringVar(&in.Machine.Root, "root", "", "write all configuration files below `DIR`, to prepare an image; default: /")
 }
 
-// runtime reads the one argument.
 func (in *installing) runtime(c *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return program.UsageError("write 'agentshim %s RUNTIME' with one of %s", c.Name(), strings.Join(install.Names(), ", "))
@@ -324,7 +319,6 @@ func (in *installing) fromCommandLine(c *cobra.Command) (err error) {
 	return nil
 }
 
-// machine returns this machine, below root.
 func machine(root string) (m install.Machine, err error) {
 	if root != "" {
 		if root, err = filepath.Abs(root); err != nil {

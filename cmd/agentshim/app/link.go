@@ -24,8 +24,7 @@ const ackTime = 100 * time.Millisecond
 type link struct {
 	nats, creds, state, workspaces string
 	tls                            certs.Files
-	// unnamed: neither the command line nor the environment names a fabric.
-	unnamed bool
+	unnamed                        bool // neither the command line nor the environment names a fabric
 }
 
 // flags declares the flags of every command that receives items.
@@ -87,7 +86,6 @@ func warnings(stderr io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(program.Messages(stderr), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// check returns an error if the credentials or the certificates cannot be used.
 func (l *link) check() error {
 	if _, _, err := bus.CredsTimes(l.creds); err != nil {
 		return fmt.Errorf("--creds: %w", err)

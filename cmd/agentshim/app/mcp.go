@@ -23,16 +23,13 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
 )
 
-// proxy is one call of `agentshim mcp`.
 type proxy struct {
 	link
 	agent, server, unreachable, channel, socket string
 	url, listen, headers                        string
 	timeout, askTimeout                         time.Duration
-	// managed means that the proxy is installed for all agents of the machine.
-	managed bool
-	// direct means that a flag names the bus, so the proxy does not use the daemon.
-	direct bool
+	managed                                     bool // means that the proxy is installed for all agents of the machine
+	direct                                      bool // means that a flag names the bus, so the proxy does not use the daemon
 }
 
 func mcpCommand(code *int) *cobra.Command {

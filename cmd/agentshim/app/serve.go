@@ -26,7 +26,6 @@ import (
 // finishing limits how long calls in flight may take when the daemon ends.
 const finishing = 10 * time.Second
 
-// serve is one run of `agentshim serve`.
 type serve struct {
 	link
 

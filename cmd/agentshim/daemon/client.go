@@ -85,14 +85,13 @@ func (c *Client) ask(ctx context.Context, q *decide.Question) (j decide.Judgemen
 	if !stop() && err == nil {
 		err = fmt.Errorf("%w: %w", ErrLost, context.Cause(ctx))
 	}
+	j.Verdict = new(schema.Verdict)
+	if err == nil && schema.Unmarshal(answer.Body, j.Verdict) != nil {
+		err = fmt.Errorf("%w: its verdict is unreadable", ErrLost)
+	}
 	if err != nil {
 		_ = l.Close()
 		return j, err
-	}
-	j.Verdict = new(schema.Verdict)
-	if err := schema.Unmarshal(answer.Body, j.Verdict); err != nil {
-		_ = l.Close()
-		return j, fmt.Errorf("%w: %w", ErrLost, err)
 	}
 	j.Verdict.EventID = answer.Words[wordID]
 	if why := answer.Words[wordUnjudged]; why != "" {

@@ -21,9 +21,8 @@ const (
 	knownByID   = 5 * time.Minute
 	knownByHash = 3 * time.Second
 	// passesFor is how long a verdict that lets a call pass is shared: an operator may freeze the agent.
-	passesFor = 3 * time.Second
-	// maxFlights limits the number of calls that the daemon remembers.
-	maxFlights = 10_000
+	passesFor  = 3 * time.Second
+	maxFlights = 10_000 // limits the number of calls that the daemon remembers
 )
 
 // flights merges all deliveries of one moment of one call into one event: layers of a configuration, general
@@ -89,9 +88,8 @@ const ackTime = 100 * time.Millisecond
 
 // A delivery is one of the ways that a call reached the daemon.
 type delivery struct {
-	all *flights
-	// borrow means that the agent's id is a guess.
-	borrow bool
+	all    *flights
+	borrow bool // means that the agent's id is a guess
 	// mute means that the hook's delivery of the same call hands over the injections.
 	mute bool
 	// asks is called with the agent's id before the call is judged; nil: no callback.
@@ -236,7 +234,6 @@ func (f *flight) is(q *facts, input digest) bool {
 	return q.kind == f.q.kind && slices.Contains(f.input[:], input) && q.output == f.q.output
 }
 
-// after reports whether an event is the one after a tool call.
 func after(t schema.EventType) bool { return t == schema.PostToolUse || t == schema.ToolError }
 
 // endOthers drops the flights before a call that is over, and those after a call that begins again.
@@ -248,7 +245,6 @@ func (all *flights) endOthers(f *flight) {
 	}
 }
 
-// land stores the judgement of a flight.
 func (all *flights) land(f *flight, j decide.Judgement) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -300,7 +296,6 @@ func (all *flights) forget() {
 	}
 }
 
-// drop removes a flight from the maps. The caller holds the lock.
 func (all *flights) drop(f *flight) {
 	without(all.byKey, f.key, f)
 	without(all.byPair, f.pair, f)
@@ -315,7 +310,6 @@ func without(m map[string][]*flight, key string, f *flight) {
 	m[key] = left
 }
 
-// share returns the judgement of a completed flight to one delivery.
 func (d *delivery) share(f *flight) decide.Judgement {
 	d.all.mu.Lock()
 	defer d.all.mu.Unlock()
@@ -330,7 +324,6 @@ func (d *delivery) share(f *flight) decide.Judgement {
 	return decide.Judgement{Verdict: &v, Unjudged: f.j.Unjudged}
 }
 
-// holds reports whether this delivery hands over the items.
 func (d *delivery) holds() bool {
 	d.all.mu.Lock()
 	defer d.all.mu.Unlock()

@@ -86,7 +86,6 @@ func (r *Request) message(deadline time.Time) *frame.Message {
 	return m
 }
 
-// request decodes what message encoded.
 func request(m *frame.Message) *Request {
 	r := &Request{Payload: m.Body, Env: func(name string) string { return m.Words[wordEnv+name] }}
 	for name, at := range r.words() {

@@ -22,10 +22,8 @@ import (
 const DefaultHTTP = "127.0.0.1:7717"
 
 const (
-	// leftHeader is the time that the client still waits.
-	leftHeader = "Hook-Left"
-	// idHeader is the event's id, also if the client must ask the fabric itself.
-	idHeader = "Hook-Id"
+	leftHeader = "Hook-Left" // the time that the client still waits
+	idHeader   = "Hook-Id"   // the event's id, also if the client must ask the fabric itself
 )
 
 // Handler is the HTTP endpoint:
@@ -115,7 +113,6 @@ func answer(w http.ResponseWriter, code int, body []byte) bool {
 // awaits reports whether the client still waits. Writing to a closed connection may appear to succeed.
 func awaits(r *http.Request) bool { return r.Context().Err() == nil }
 
-// A door is the state of one HTTP request.
 type door struct {
 	settings session.Settings
 	left     time.Duration
@@ -184,7 +181,6 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, d *door) {
 	}
 }
 
-// close releases the body's share of maxLarge.
 func (s *Server) close(d *door) { s.large.Release(d.large) }
 
 // maxLarge limits the bytes of all bodies with conversations. One has at most half of it.
@@ -193,7 +189,6 @@ const maxLarge = 2 * (schema.MaxEvent + schema.MaxHistory)
 // defaultLeft is the time limit of a request if neither it nor its runtime has one.
 const defaultLeft = 60 * time.Second
 
-// judged judges a request.
 func (s *Server) judged(r *http.Request, d *door, one *delivery) session.Reply {
 	ctx, cancel := within(context.WithoutCancel(r.Context()), d.left)
 	defer cancel()
@@ -258,5 +253,4 @@ func said(r *session.Reply) bool {
 	return r.Verdict != nil && r.Call != nil && (r.Call.Event.HookType.Terminal(r.Verdict.Decision) || r.Call.Event.HookType.Blocks(r.Verdict.Decision))
 }
 
-// generic is the runtime name for events in the fabric's own form.
 const generic = "generic"

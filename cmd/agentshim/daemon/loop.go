@@ -15,7 +15,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// postEvent judges an event of an agent's own loop.
 func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) {
 	var format render.Format
 	if name := r.URL.Query().Get("render"); name != "" {
@@ -228,7 +227,6 @@ func (l *loops) asks(ctx context.Context, agent string, explicit bool) {
 	tell(ctx, had)
 }
 
-// answered records the items that an agent was sent.
 func (l *loops) answered(agent string, a answered) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,11 +12,9 @@ import (
 
 const (
 	// forProxies is how long a call waits for a proxy. A runtime may ask a person before.
-	forProxies = 10 * time.Minute
-	// certainFor is how long a proxy without an agent's name takes a call for the hook's.
-	certainFor = 5 * time.Second
-	// maxSightings limits the number of calls that are kept for proxies.
-	maxSightings = 10_000
+	forProxies   = 10 * time.Minute
+	certainFor   = 5 * time.Second // how long a proxy without an agent's name takes a call for the hook's
+	maxSightings = 10_000          // limits the number of calls that are kept for proxies
 )
 
 // A pairing finds the call that a hook asked about for a proxy that sees the same call, because some runtimes
@@ -37,8 +35,7 @@ type sighting struct {
 	until           time.Time
 	// certain is until when a proxy without an agent takes the call for this one; zero: it is being judged.
 	certain time.Time
-	// unclear: the proxy's call may be more than one call, and stays separate.
-	unclear bool
+	unclear bool // the proxy's call may be more than one call, and stays separate
 }
 
 // note keeps a call that a hook asks about, if it may be a call to an MCP server.
@@ -185,7 +182,6 @@ func (p *pairing) find(q *decide.Question, borrow bool, now time.Time) *sighting
 	return found
 }
 
-// isCertain reports whether a proxy's call with the same tool and input is this call.
 func (s *sighting) isCertain(now time.Time) bool { return s.certain.IsZero() || now.Before(s.certain) }
 
 func callOf(runtime, name string) string { return runtime + "\x00" + name }

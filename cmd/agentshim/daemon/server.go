@@ -33,8 +33,7 @@ const (
 	// firstWord is how long a request may take, and lastWord how long the report that an answer was written.
 	firstWord = 10 * time.Second
 	lastWord  = 30 * time.Second
-	// longest limits the time that a call may take.
-	longest = time.Hour
+	longest   = time.Hour // limits the time that a call may take
 )
 
 // A Judge judges calls, and knows about the queues of agents. It is a [decide.Judge].
@@ -243,7 +242,6 @@ func (s *Server) respond(ctx context.Context, t *talker, m *frame.Message, d *de
 	}
 }
 
-// hook answers a hook's request.
 func (s *Server) hook(ctx context.Context, t *talker, m *frame.Message) {
 	d := &delivery{all: s.flights}
 	s.respond(ctx, t, m, d, func(ctx context.Context) (*frame.Message, func(), error) {
@@ -273,7 +271,6 @@ func (s *Server) exchange(ctx context.Context, settings session.Settings, d *del
 	return r, log.String()
 }
 
-// settings converts the settings of a hook's command line.
 func (s *Server) settings(r *Request) (x session.Settings, err error) {
 	x = session.Settings{Runtime: r.Runtime, Agent: r.Agent, EventID: r.EventID, Workspaces: r.Workspaces, Unreachable: r.Unreachable, Env: r.Env,
 		Versions: s.opt.Versions}
@@ -310,7 +307,6 @@ func (s *Server) ask(ctx context.Context, t *talker, m *frame.Message) {
 	})
 }
 
-// question decodes a client's request.
 func (s *Server) question(m *frame.Message) (q decide.Question, err error) {
 	e := new(schema.Event)
 	if err := schema.Unmarshal(m.Body, e); err != nil {

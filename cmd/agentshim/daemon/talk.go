@@ -20,8 +20,7 @@ const (
 
 // Reasons why the daemon did not answer. The client then asks the fabric itself.
 var (
-	// ErrAbsent means that no daemon is running.
-	ErrAbsent = errors.New("no daemon is running")
+	ErrAbsent = errors.New("no daemon is running") // means that no daemon is running
 	// ErrElsewhere means that a daemon is running, but cannot judge this call.
 	ErrElsewhere = errors.New("the daemon is not usable")
 	// ErrLost means that the daemon got the request and did not answer.
@@ -30,7 +29,6 @@ var (
 	ErrTaken = errors.New("another daemon already serves this socket")
 )
 
-// A line is a connection to a daemon.
 type line interface {
 	io.ReadWriteCloser
 	SetDeadline(t time.Time) error
@@ -73,7 +71,6 @@ func written(l line) {
 	_ = frame.Write(l, &frame.Message{Kind: frame.Written}) // if it is lost, the fabric sends the items again
 }
 
-// The names of words.
 const (
 	wordReason      = "reason"
 	wordRuntime     = "runtime"
@@ -111,7 +108,6 @@ func words(pairs ...string) map[string]string {
 	return all
 }
 
-// flag encodes yes as a word; empty: no.
 func flag(yes bool) string {
 	if yes {
 		return "true"

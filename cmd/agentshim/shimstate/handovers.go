@@ -17,10 +17,8 @@ import (
 )
 
 const (
-	// maxFabrics limits the fabrics whose handovers are read.
-	maxFabrics = 64
-	// handoverExpiry is the age at which files of agents that ended are removed.
-	handoverExpiry = 30 * 24 * time.Hour
+	maxFabrics     = 64                  // limits the fabrics whose handovers are read
+	handoverExpiry = 30 * 24 * time.Hour // the age at which files of agents that ended are removed
 	// ackTime is how long an acknowledgement is useful. Later only sequences prevent duplicates.
 	ackTime = 10 * time.Minute
 
@@ -32,10 +30,8 @@ const (
 
 // handovers are what one agent got from one fabric, both oldest first.
 type handovers struct {
-	// Events are the events that are not acknowledged yet.
-	Events []string `json:"events,omitzero"`
-	// Sequences are the delivered items.
-	Sequences []uint64 `json:"sequences,omitzero"`
+	Events    []string `json:"events,omitzero"`    // the events that are not acknowledged yet
+	Sequences []uint64 `json:"sequences,omitzero"` // the delivered items
 }
 
 // Handovers returns the stored handovers of an agent. The error names files that cannot be read.

@@ -15,10 +15,8 @@ import (
 )
 
 const (
-	// injectionsFolder holds injections for a later event: one folder per agent.
-	injectionsFolder = ".later"
-	// maxInjections limits the injections for one event, in bytes.
-	maxInjections = 4 << 20
+	injectionsFolder = ".later" // holds injections for a later event: one folder per agent
+	maxInjections    = 4 << 20  // limits the injections for one event, in bytes
 	// injectionsExpiry is how long injections wait. A tool call ends before that, or never.
 	injectionsExpiry = 24 * time.Hour
 )
@@ -75,12 +73,9 @@ func digestName(text string) string {
 }
 
 const (
-	// flagsFolder holds agents' flags: one folder per agent, with one file per session.
-	flagsFolder = ".flags"
-	// maxFlags limits the flags of a session, in bytes: every event carries them.
-	maxFlags = 64 << 10
-	// flagsExpiry is how long flags are stored after their last change.
-	flagsExpiry = 30 * 24 * time.Hour
+	flagsFolder = ".flags"            // holds agents' flags: one folder per agent, with one file per session
+	maxFlags    = 64 << 10            // limits the flags of a session, in bytes: every event carries them
+	flagsExpiry = 30 * 24 * time.Hour // how long flags are stored after their last change
 )
 
 // Flags returns the readable flags of an agent in a session, as a JSON object.
@@ -137,12 +132,9 @@ func (f Folder) flagsFile(agent, session string) (of file[jsontext.Value], err e
 }
 
 const (
-	// versionsFile is in the state folder itself.
-	versionsFile = "runtimes.json"
-	// maxVersions limits it, in bytes: there are few runtimes.
-	maxVersions = 16 << 10
-	// maxVersion limits the version of one runtime, in bytes.
-	maxVersion = 64
+	versionsFile = "runtimes.json" // in the state folder itself
+	maxVersions  = 16 << 10        // limits it, in bytes: there are few runtimes
+	maxVersion   = 64              // limits the version of one runtime, in bytes
 )
 
 // Versions returns the versions of runtimes that install or doctor found last: a hook has no time to ask.

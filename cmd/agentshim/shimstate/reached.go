@@ -11,12 +11,10 @@ import (
 )
 
 const (
-	// reachedFolder has one file per URL, with the fabrics that answered there.
-	reachedFolder = ".reached"
+	reachedFolder = ".reached" // has one file per URL, with the fabrics that answered there
 	// MaxReached limits the fabrics of one URL. Above it every call counts as guarded.
-	MaxReached = 16
-	// maxReachedFile limits the file of a URL, in bytes.
-	maxReachedFile = 16 << 10
+	MaxReached     = 16
+	maxReachedFile = 16 << 10 // limits the file of a URL, in bytes
 )
 
 // ErrManyFabrics says that more than [MaxReached] fabrics answered at one URL.

@@ -17,12 +17,9 @@ import (
 )
 
 const (
-	// unjudgedFile has one unjudged call per line.
-	unjudgedFile = "unjudged"
-	// maxUnjudged limits it, in bytes: some thousand calls.
-	maxUnjudged = 1 << 20
-	// maxText limits the free texts of a line, in bytes.
-	maxText = 256
+	unjudgedFile = "unjudged" // has one unjudged call per line
+	maxUnjudged  = 1 << 20    // limits it, in bytes: some thousand calls
+	maxText      = 256        // limits the free texts of a line, in bytes
 )
 
 // An UnjudgedLog has the unjudged calls for a fabric, or for a URL where no fabric answered yet.

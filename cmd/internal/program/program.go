@@ -11,13 +11,11 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // The exit codes of every command but `agentshim hook`, which obeys its runtime.
@@ -71,68 +69,6 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 		return Usage
 	}
 	return Failed
-}
-
-// FromEnvironment sets each flag that is not set from its environment variable: --ready-pools is
-// HOOKFABRIC_READY_POOLS. [Run] calls it for every command.
-func FromEnvironment(flags *pflag.FlagSet) error {
-	var errs []error
-	explicit := given(flags)
-	open, sealed := unsealed(flags, explicit)
-	flags.VisitAll(func(f *pflag.Flag) {
-		if sealed && !slices.Contains(open, f.Name) {
-			return
-		}
-		name := EnvPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		v, ok := os.LookupEnv(name)
-		if f.Changed || !ok || v == "" || f.Name == "help" || f.Name == "version" {
-			return
-		}
-		if slices.ContainsFunc(f.Annotations[apart], func(other string) bool { return slices.Contains(explicit, other) }) {
-			return
-		}
-		if err := flags.Set(f.Name, v); err != nil {
-			errs = append(errs, UsageError("%s: %w", name, err))
-		}
-		if f.Annotations == nil {
-			f.Annotations = map[string][]string{}
-		}
-		f.Annotations[environment] = []string{name}
-	})
-	return errors.Join(errs...)
-}
-
-// seals is the annotation of a flag of [Seal]. Its values are the flags that the environment may set.
-const seals = "hookfabric_seals"
-
-// Seal makes a flag ignore environment variables, except those of the flags open, if the command line
-// has it. A process that can set variables then cannot change the result.
-func Seal(flags *pflag.FlagSet, flag string, open ...string) {
-	f := flags.Lookup(flag)
-	if f.Annotations == nil {
-		f.Annotations = map[string][]string{}
-	}
-	f.Annotations[seals] = open
-}
-
-// unsealed reports whether the command line has a sealing flag, and the flags that the environment may
-// still set.
-func unsealed(flags *pflag.FlagSet, explicit []string) (open []string, sealed bool) {
-	for _, name := range explicit {
-		if f := flags.Lookup(name); f != nil && f.Annotations[seals] != nil {
-			return f.Annotations[seals], true
-		}
-	}
-	return nil, false
-}
-
-// environment is the annotation of flags that the environment set.
-const environment = "hookfabric_environment"
-
-// Explicit reports whether the command line has a flag.
-func Explicit(flags *pflag.FlagSet, name string) bool {
-	f := flags.Lookup(name)
-	return f != nil && f.Changed && len(f.Annotations[environment]) == 0
 }
 
 // NoArgs rejects arguments.

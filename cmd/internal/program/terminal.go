@@ -11,8 +11,7 @@ import (
 // terminal escapes control characters in what it writes: see [schema.VisibleText].
 type terminal struct {
 	io.Writer
-	// part is the beginning of an incomplete character.
-	part []byte
+	part []byte // the beginning of an incomplete character
 }
 
 // Terminal returns a writer that escapes control sequences, for text that people read and that may

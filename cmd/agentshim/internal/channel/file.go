@@ -48,7 +48,6 @@ func expiring(t time.Time) jsontext.Value {
 	return jsontext.Value(strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64))
 }
 
-// expired reports whether the text has expired.
 func (t *Text) expired(now time.Time) bool {
 	at, err := strconv.ParseFloat(strings.Trim(string(t.Expires), `"`), 64)
 	return err == nil && float64(now.UnixMilli())/1000 > at
@@ -66,13 +65,10 @@ type state struct {
 	Fabric string `json:"fabric,omitzero"`
 	Agent  string `json:"agent,omitzero"`
 	// Event is the event under which the writer drained the current text; empty: there is none.
-	Event string `json:"event,omitzero"`
-	// Back: the writer withdrew the text.
-	Back bool `json:"back,omitzero"`
-	// Item is the sequence of the text in the fabric.
-	Item uint64 `json:"item,omitzero"`
-	// Expires is when the current text expires.
-	Expires time.Time `json:"expires,omitzero"`
+	Event   string    `json:"event,omitzero"`
+	Back    bool      `json:"back,omitzero"`    // the writer withdrew the text
+	Item    uint64    `json:"item,omitzero"`    // the sequence of the text in the fabric
+	Expires time.Time `json:"expires,omitzero"` // when the current text expires
 	// Parked are the events of the texts that wait for a tool call while another text is current.
 	Parked []string `json:"parked,omitzero"`
 	// Last is the sequence of the last text here, and Offset the difference to the fabric's. Readers ignore a
@@ -84,7 +80,6 @@ type state struct {
 // errGarbage: the file holds no text, and never will.
 var errGarbage = errors.New("not a text of 'agentshim drain --channel'; agentshim removes the file")
 
-// readFile reads a JSON file of limited size.
 func readFile(path string, into any) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -134,7 +129,6 @@ func replaceFile(path string, v any) error {
 	return os.Rename(path+".new", path)
 }
 
-// A folder is the directory of the files.
 type folder string
 
 func (f folder) path(name string) string { return filepath.Join(string(f), name) }

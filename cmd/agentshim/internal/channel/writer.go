@@ -18,20 +18,15 @@ import (
 )
 
 const (
-	// lookEvery is how often a writer checks whether a reader took the text.
-	lookEvery = 50 * time.Millisecond
-	// askEvery is how often it asks the fabric for a text while the queue is empty.
-	askEvery = 500 * time.Millisecond
-	// holdEvery is how often it renews the lease, which lasts 30 s.
-	holdEvery = 10 * time.Second
+	lookEvery = 50 * time.Millisecond  // how often a writer checks whether a reader took the text
+	askEvery  = 500 * time.Millisecond // how often it asks the fabric for a text while the queue is empty
+	holdEvery = 10 * time.Second       // how often it renews the lease, which lasts 30 s
 	// doneTime limits an acknowledgement. One that takes longer is stored and sent later.
 	doneTime = 2 * time.Second
 	// fileFor is the time until a text expires without its writer. It ends before the lease does.
-	fileFor = 25 * time.Second
-	// turnFor is how long a text for certain tools stays current while others wait.
-	turnFor = time.Second
-	// maxParked limits the texts that wait for a tool call.
-	maxParked = 16
+	fileFor   = 25 * time.Second
+	turnFor   = time.Second // how long a text for certain tools stays current while others wait
+	maxParked = 16          // limits the texts that wait for a tool call
 	// takingTime limits how long a writer that stops waits for a reader that is delivering.
 	takingTime = time.Second
 )
@@ -66,7 +61,6 @@ type Writer struct {
 	unanswered string
 }
 
-// shown is the current text.
 type shown struct {
 	answer *schema.DrainAnswer
 	parts  []string  // the alternatives of its matcher
@@ -113,7 +107,6 @@ func (w *Writer) Run(ctx context.Context) error {
 	return w.release()
 }
 
-// next delivers the next text, and reports whether there was one.
 func (w *Writer) next(ctx context.Context) (some bool, err error) {
 	dir := folder(w.Dir)
 	event, again := w.state.Event, w.state.Event != ""
@@ -270,7 +263,6 @@ func strategy(a *schema.DrainAnswer) schema.Strategy {
 	return schema.UserMessage
 }
 
-// where is the place of a text.
 type where int
 
 const (
@@ -311,7 +303,6 @@ func (w *Writer) at(point string) {
 	}
 }
 
-// rest waits for the given time or until ctx ends.
 func rest(ctx context.Context, wait time.Duration) {
 	t := time.NewTimer(wait)
 	defer t.Stop()

@@ -19,8 +19,7 @@ const (
 	// backgroundTime limits one request in the background, and retryPause is the pause after a failed one.
 	backgroundTime = 5 * time.Second
 	retryPause     = time.Second
-	// checkEvery is how often a resident judge checks for calls that other processes logged.
-	checkEvery = 10 * time.Second
+	checkEvery     = 10 * time.Second // how often a resident judge checks for calls that other processes logged
 )
 
 // A background is the work that no answer waits for: the update of the policy, and reports of unjudged calls.
@@ -80,7 +79,6 @@ func (b *background) done(err error) bool {
 
 var errPanicked = errors.New("it panicked")
 
-// updateAndReport updates the policy, and reports all unjudged calls.
 func (j *Judge) updateAndReport(line *client.Client) error {
 	err := j.updatePolicy(j.background.ctx, line)
 	for more := err == nil; more && j.background.ctx.Err() == nil; {
@@ -150,18 +148,15 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// say prints a message for people.
 func (j *Judge) say(format string, args ...any) {
 	fmt.Fprintf(j.link.Stderr, "agentshim: "+format+"\n", args...)
 }
 
 const (
-	// maxLastReport is how many calls a process reports before it ends.
-	maxLastReport = 50
+	maxLastReport = 50 // how many calls a process reports before it ends
 	// othersTime limits the report of calls of other agents, which the credentials may not allow.
-	othersTime = 25 * time.Millisecond
-	// ownReportTime limits [Judge.reportAsOwn].
-	ownReportTime = 250 * time.Millisecond
+	othersTime    = 25 * time.Millisecond
+	ownReportTime = 250 * time.Millisecond // limits [Judge.reportAsOwn]
 )
 
 // reportUnjudged reports unjudged calls of one agent, of the named one if it has any. more: there are others.
@@ -194,7 +189,6 @@ func (j *Judge) reportUnjudged(ctx context.Context, line *client.Client, agent s
 	return false, nil
 }
 
-// report reports calls of one agent.
 func (j *Judge) report(ctx context.Context, line *client.Client, calls []schema.Unjudged, agent string) error {
 	within := backgroundTime
 	if agent != "" && calls[0].Agent != agent {

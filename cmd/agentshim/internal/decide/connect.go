@@ -60,7 +60,6 @@ func (j *Judge) forget() {
 	}
 }
 
-// connected returns the connection; nil: there is no connection yet.
 func (j *Judge) connected() *client.Client {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -122,7 +121,6 @@ func (j *Judge) attempt(ctx context.Context) *attempt {
 	return j.dialling
 }
 
-// connect connects, and wakes the goroutines that wait for the attempt.
 func (j *Judge) connect(a *attempt) {
 	defer func() {
 		j.mu.Lock()
@@ -157,7 +155,6 @@ type Link struct {
 
 // A Delivery acknowledges what the fabric delivers to one agent. A nil Delivery has no connection.
 type Delivery struct {
-	// Client is the connection.
 	Client *client.Client
 
 	agent  string

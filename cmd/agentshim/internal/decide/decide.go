@@ -246,7 +246,6 @@ func (j *Judge) Close() {
 	j.line.Close()
 }
 
-// traced starts the span of a question.
 func (j *Judge) traced(ctx context.Context, e *schema.Event) *trace.Span {
 	s := j.link.Tracer.Start(trace.From(ctx), trace.Client, "ask", string(e.HookType))
 	s.Text(trace.Agent, e.AgentID)
@@ -256,7 +255,6 @@ func (j *Judge) traced(ctx context.Context, e *schema.Event) *trace.Span {
 	return s
 }
 
-// answered ends the span with the judgement.
 func answered(s *trace.Span, t schema.EventType, j *Judgement) {
 	if !s.Kept() || j.Verdict == nil {
 		return

@@ -110,7 +110,6 @@ func (d agy) Encode(c *Call, v *schema.Verdict) (Answer, error) {
 	return out.say(d, c.Moment)
 }
 
-// agySteps returns injections as steps of the conversation.
 func agySteps(all []schema.Injection) (steps []parts) {
 	for i := range all {
 		member := "ephemeralMessage"

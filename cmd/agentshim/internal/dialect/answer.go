@@ -22,7 +22,6 @@ const (
 	fixedInput = "a hook rewrites this call, but this runtime cannot rewrite a call that waits for approval; make the call in a form that the policy accepts unchanged"
 )
 
-// parts are the members of an answer.
 type parts map[string]any
 
 // say returns an answer with these members. If it cannot encode them, it refuses if it can.
@@ -56,7 +55,6 @@ func refuses(v *schema.Verdict) bool {
 	return true
 }
 
-// ends reports whether v ends the run.
 func ends(v *schema.Verdict) bool {
 	return v.Terminate != nil || v.Decision == schema.Stop || v.Decision == schema.Fail
 }
@@ -107,7 +105,6 @@ func GoesOn(c *Call, v *schema.Verdict) string {
 // Waited reports whether an injection comes once only: it waited for the agent, or is not from a hook.
 func Waited(in schema.Injection) bool { return in.Sequence > 0 || in.Hook == "" }
 
-// texts joins injections, in order, to one text.
 func texts(all []schema.Injection) string {
 	told := make([]string, len(all))
 	for i := range all {
@@ -116,7 +113,6 @@ func texts(all []schema.Injection) string {
 	return together(told...)
 }
 
-// together joins the texts that are not empty.
 func together(all ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(all), func(t string) bool { return t == "" }), "\n\n")
 }
@@ -137,7 +133,6 @@ func sameJSON(a, b jsontext.Value) bool {
 	return x.Canonicalize(exact...) == nil && y.Canonicalize(exact...) == nil && bytes.Equal(x, y)
 }
 
-// values are the members of an object.
 type values = map[string]jsontext.Value
 
 // members returns the members of an object; nil: the value is not an object.
@@ -167,7 +162,6 @@ func list(items ...jsontext.Value) jsontext.Value {
 	return data
 }
 
-// quoted returns a text as JSON.
 func quoted(s string) jsontext.Value {
 	data, err := schema.Marshal(s)
 	if err != nil {

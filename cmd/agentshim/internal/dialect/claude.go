@@ -15,13 +15,10 @@ const inCopilot = "copilot"
 
 const (
 	// claudeLongest is the length above which Claude Code shows the model only the beginning of a text.
-	claudeLongest = 10_000
-	// codexLongest is 2,500 tokens as Codex counts them; of longer texts it drops the middle.
-	codexLongest = 10_000
-	// copilotLongest is the length at which Copilot truncates a text after a tool.
-	copilotLongest = 10 << 10
-	// qwenTurns is one less than the limit at which Qwen Code ends the turn in any case.
-	qwenTurns = 7
+	claudeLongest  = 10_000
+	codexLongest   = 10_000   // 2,500 tokens as Codex counts them; of longer texts it drops the middle
+	copilotLongest = 10 << 10 // the length at which Copilot truncates a text after a tool
+	qwenTurns      = 7        // one less than the limit at which Qwen Code ends the turn in any case
 )
 
 // claudeMoments returns the events of Claude Code. Those whose hooks can answer come first.

@@ -93,7 +93,6 @@ func (d claudelike) Refuse(m Moment, reason string) Answer {
 	return a
 }
 
-// A claudeWriter writes one answer.
 type claudeWriter struct {
 	claudelike
 	call     *Call
@@ -102,10 +101,8 @@ type claudeWriter struct {
 	specific claudeSpecific
 }
 
-// can reports whether the runtime's protocol has an ability at the moment.
 func (w *claudeWriter) can(a Ability) bool { return w.call.Moment.Can[a] == Native }
 
-// before writes the answer about a tool call.
 func (w *claudeWriter) before() {
 	s, v := &w.specific, w.v
 	switch {
@@ -151,7 +148,6 @@ func (w *claudeWriter) permission() {
 	w.specific.Decision = &p
 }
 
-// after writes the answer about a tool call that has run.
 func (w *claudeWriter) after() {
 	v := w.v
 	var reason string
@@ -212,10 +208,8 @@ func (w *claudeWriter) context() {
 	}
 }
 
-// tell adds a text to the context of the model.
 func (w *claudeWriter) tell(text string) { w.specific.Context = together(w.specific.Context, text) }
 
-// end ends the run.
 func (w *claudeWriter) end() {
 	if !ends(w.v) || w.call.Moment.Can[Stop] == Impossible || w.call.Moment.Name == permissionRequest {
 		return

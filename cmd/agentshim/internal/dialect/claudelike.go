@@ -119,7 +119,6 @@ func (p *payload) other(ours string) string {
 	return ""
 }
 
-// fill translates the payload into the fabric's event.
 func (d claudelike) fill(c *Call, p *payload) error {
 	e := &c.Event
 	e.SessionID, e.Cwd, e.HistoryRef, c.Subagent = p.Session, p.Cwd, word(p.History), p.Subagent
@@ -143,7 +142,6 @@ func (d claudelike) fill(c *Call, p *payload) error {
 	return nil
 }
 
-// tool reads the members of the events about one tool call.
 func (d claudelike) tool(c *Call, p *payload) error {
 	e := &c.Event
 	if p.Tool == "" {

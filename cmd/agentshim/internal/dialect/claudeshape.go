@@ -10,7 +10,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// noShell is the output of a command without output.
 const noShell = `{"stdout":"","stderr":"","interrupted":false,"isImage":false}`
 
 // shaped returns an output in the shape of Claude Code's own tool, because Claude Code drops another shape and

@@ -39,7 +39,6 @@ func (cursor) Moments() []Moment {
 	}, "subagentStart", "preCompact", "afterAgentResponse", "afterAgentThought", "beforeTabFileRead", "afterTabFileEdit", "workspaceOpen")
 }
 
-// cursorTurns is Cursor's default loop_limit.
 const cursorTurns = 5
 
 // cursorPayload is what Cursor sends. Members that decide nothing may have any type.
@@ -104,7 +103,6 @@ func granularTool(of, name string) string {
 	return name
 }
 
-// fill translates the payload into the fabric's event.
 func (d cursor) fill(c *Call, in Input, p *cursorPayload) error {
 	e := &c.Event
 	e.SessionID, e.HistoryRef = cmp.Or(p.Session, p.Conversation), word(p.History)
@@ -247,7 +245,6 @@ func (cursor) before(c *Call, v *schema.Verdict, out parts) {
 	}
 }
 
-// after writes the answer about a call that has run.
 func (cursor) after(c *Call, v *schema.Verdict, out parts) {
 	if c.Moment.Can[Inject] != Native {
 		return

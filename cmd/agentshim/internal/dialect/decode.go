@@ -13,7 +13,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// env looks up one of [Environment].
 func (in Input) env(name string) string {
 	if in.Env == nil {
 		return ""
@@ -21,7 +20,6 @@ func (in Input) env(name string) string {
 	return in.Env(name)
 }
 
-// begun returns the call of a payload that is not read yet.
 func begun(in Input) *Call {
 	return &Call{Moment: in.Moment, Event: schema.Event{HookType: in.Moment.Event}}
 }
@@ -80,7 +78,6 @@ func (c *Call) agree(d Dialect, in Input, named string) error {
 	return nil
 }
 
-// read reads a payload that must be one JSON object.
 func (c *Call) read(runtime string, payload []byte, into any) error {
 	data := trimmed(payload)
 	if jsontext.Value(data).Kind() != '{' {
@@ -223,7 +220,6 @@ func (c *Call) PutOff() bool { return c.Event.Labels[putOff] != "" }
 // putOff is the label of such an end, under the name that most runtimes use.
 const putOff = "stop_hook_active"
 
-// clip limits the length of a label.
 func clip(s string) string { return s[:min(len(s), 256)] }
 
 // parsed returns the JSON inside a string, or else v itself.

@@ -83,7 +83,6 @@ type Moment struct {
 // mostTurns is how often in a row most runtimes keep an agent going.
 const mostTurns = 8
 
-// can returns a table of abilities.
 func can(native []Ability, emulated ...Ability) map[Ability]How {
 	all := make(map[Ability]How, len(native)+len(emulated))
 	for _, a := range native {
@@ -112,24 +111,15 @@ type Ability string
 
 // The abilities.
 const (
-	// Deny: an answer refuses a tool call or a prompt.
-	Deny Ability = "deny"
-	// Ask: a person decides.
-	Ask Ability = "ask"
-	// Approve: an allow also skips the runtime's own prompt.
-	Approve Ability = "approve"
-	// Rewrite: an answer replaces the tool's input.
-	Rewrite Ability = "rewrite"
-	// Inject: the model gets a text.
-	Inject Ability = "inject"
-	// Replace: an answer replaces the tool's output, or the agent's message.
-	Replace Ability = "replace"
-	// Feedback: after a tool call, the model learns what was wrong with it.
-	Feedback Ability = "feedback"
-	// Stop: the run ends.
-	Stop Ability = "stop"
-	// Retry: the agent continues instead of ending its turn.
-	Retry Ability = "retry"
+	Deny     Ability = "deny"     // an answer refuses a tool call or a prompt
+	Ask      Ability = "ask"      // a person decides
+	Approve  Ability = "approve"  // an allow also skips the runtime's own prompt
+	Rewrite  Ability = "rewrite"  // an answer replaces the tool's input
+	Inject   Ability = "inject"   // the model gets a text
+	Replace  Ability = "replace"  // an answer replaces the tool's output, or the agent's message
+	Feedback Ability = "feedback" // after a tool call, the model learns what was wrong with it
+	Stop     Ability = "stop"     // the run ends
+	Retry    Ability = "retry"    // the agent continues instead of ending its turn
 	// Restart: the agent's turn starts again. No runtime's hook can do that.
 	Restart Ability = "restart"
 	// Effects: hooks change the conversation and the flags. No runtime's hook can do that.
@@ -142,10 +132,8 @@ type How int
 // The ways. [Express] reports a use of an impossible ability.
 const (
 	Impossible How = iota
-	// Emulated: the dialect or the shim has nearly the same effect by other means.
-	Emulated
-	// Native: the runtime's protocol has it.
-	Native
+	Emulated       // the dialect or the shim has nearly the same effect by other means
+	Native         // the runtime's protocol has it
 )
 
 // A Call is one event as a runtime sent it.

@@ -161,7 +161,6 @@ func (x *expressing) injections() {
 	x.v.Injections = nil
 }
 
-// messageText returns the text of a message in a verdict.
 func messageText(v jsontext.Value) string {
 	if m, err := schema.ReadMessage(v); err == nil && (m.Content != "" || len(m.ToolCalls) > 0) {
 		return m.Content

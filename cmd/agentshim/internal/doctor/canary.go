@@ -5,25 +5,28 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 const (
-	// canaryTime limits one test call.
-	canaryTime = 15 * time.Second
-	// maxSaid limits how much of a program's output the doctor repeats.
-	maxSaid = 300
+	canaryTime = 15 * time.Second // limits one test call
+	maxSaid    = 300              // limits how much of a program's output the doctor repeats
 )
 
 // A Canary is a test call through an installed hook, as the runtime would make it.
@@ -113,7 +116,6 @@ func (t *Runtime) named(l *Layer, h *install.Owned, creds string) {
 	}
 }
 
-// A trial is the input of one test call.
 type trial struct {
 	hook    install.Owned
 	body    []byte
@@ -198,7 +200,6 @@ func shell(runtime string) string {
 	return "/bin/sh"
 }
 
-// post calls the daemon as the runtime does.
 func (c *Canary) post(ctx context.Context, o *Options, x *trial) error {
 	token := os.Getenv(install.TokenVariable)
 	if token == "" {
@@ -229,7 +230,6 @@ func (c *Canary) post(ctx context.Context, o *Options, x *trial) error {
 	return err
 }
 
-// nothing describes the output of a program that prints nothing.
 const nothing = "no output"
 
 // said returns the beginning of a program's output, on one line.
@@ -239,4 +239,69 @@ func said(text []byte) string {
 		return nothing
 	}
 	return strings.ToValidUTF8(s[:min(len(s), maxSaid)], "")
+}
+
+// safe returns an error if a stranger may have written the hook: a user who runs the doctor in a downloaded
+// folder has agreed to nothing in it.
+func (o *Options) safe(l *Layer, h *install.Owned) error {
+	theirs := l.Scope == install.Project
+	if h.URL != "" {
+		return o.safeURL(h.URL, theirs)
+	}
+	if !theirs {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if !sameProgram(h.Command[0], self) {
+		return fmt.Errorf("the project's hook starts %s, which is not this agentshim; if you trust that program, run its own doctor", h.Command[0])
+	}
+	mine := map[string]string{"--nats": o.NATS, "--creds": o.Creds, "--state": o.State,
+		"--tls-ca": o.TLS.CA, "--tls-cert": o.TLS.Cert, "--tls-key": o.TLS.Key}
+	var flags []string
+	for i, word := range h.Command {
+		name, value, joined := strings.Cut(word, "=")
+		if !joined && i+1 < len(h.Command) {
+			value = h.Command[i+1]
+		}
+		if known, is := mine[name]; is && value != known {
+			flags = append(flags, name+" "+install.Quote(bus.RedactURL(value)))
+		}
+	}
+	if len(flags) > 0 {
+		return fmt.Errorf("the project's hook has flags of its own; if you trust the project, run 'agentshim doctor' with these flags: %s", strings.Join(flags, " "))
+	}
+	return nil
+}
+
+// safeURL returns an error if a hook's URL is not the daemon's, which alone may get the token.
+func (o *Options) safeURL(text string, theirs bool) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return errors.New("the hook's URL is invalid; install again")
+	}
+	if u.Scheme != "http" || !peer.IsLocal(u.Hostname()) {
+		return fmt.Errorf("the hook asks %s, which is not on this machine and would get the daemon's token; install again", bus.RedactURL(text))
+	}
+	card, err := daemon.Place{State: o.State}.ReadCard()
+	if at, perr := url.Parse(card.URL); theirs && (err != nil || perr != nil || at.Host != u.Host) {
+		return fmt.Errorf("the project's hook asks %s, which is not the daemon of this machine and would get the daemon's token; install again", u.Host)
+	}
+	return nil
+}
+
+// sameProgram reports whether a program, looked up as a shell does, is the given file.
+func sameProgram(program, file string) bool {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return false
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return false
+	}
+	a, err := os.Stat(path)
+	b, berr := os.Stat(file)
+	return err == nil && berr == nil && os.SameFile(a, b)
 }

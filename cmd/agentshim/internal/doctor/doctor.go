@@ -218,5 +218,4 @@ func (t *Runtime) notTried(why string) {
 	t.unchecked++
 }
 
-// took rounds a duration for people.
 func took(d time.Duration) schema.Duration { return schema.Duration(d.Round(10 * time.Microsecond)) }

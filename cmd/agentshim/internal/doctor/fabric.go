@@ -16,10 +16,8 @@ import (
 )
 
 const (
-	// reachTime limits the time for the bus, and that for the daemon.
-	reachTime = 5 * time.Second
-	// feedTime limits the time from a verdict to its record.
-	feedTime = 2 * time.Second
+	reachTime = 5 * time.Second // limits the time for the bus, and that for the daemon
+	feedTime  = 2 * time.Second // limits the time from a verdict to its record
 )
 
 // A fabric is the doctor's connection to the bus; nc is nil if there is no connection.
@@ -138,7 +136,6 @@ func Answers(ctx context.Context, o Options) error {
 	return err
 }
 
-// judged reports whether the fabric has recorded a verdict for that session.
 func (f *fabric) judged(ctx context.Context, session string) bool {
 	if f.feed == nil {
 		return false

@@ -18,7 +18,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// read reads all existing configurations of the runtime.
 func (t *Runtime) read(o *Options) {
 	for _, scope := range install.Scopes(t.Runtime) {
 		f, err := install.Find(o.Machine, t.Runtime, scope)
@@ -39,7 +38,6 @@ func (t *Runtime) read(o *Options) {
 	}
 }
 
-// examine finds the problems of the runtime.
 func (t *Runtime) examine(ctx context.Context, o *Options, f *fabric) {
 	if above := install.Above(o.Machine, t.Runtime); above != "" && !t.Connected {
 		t.problem(fmt.Sprintf("the hooks in %s have no effect here, because %s reads a project's hooks only in the folder where it starts; start it there, or install with --user", above, t.Label))
@@ -164,7 +162,6 @@ func (t *Runtime) overHTTP(l *Layer) {
 	}
 }
 
-// waits checks how long the runtime waits for a hook.
 func (t *Runtime) waits(l *Layer) {
 	short := map[string][]string{} // the events of each problem
 	for _, h := range l.found.Hooks {
@@ -189,7 +186,6 @@ func (t *Runtime) waits(l *Layer) {
 	}
 }
 
-// events lists the names of events, each once.
 func events(all []string) string {
 	var once []string
 	for _, e := range all {
@@ -230,7 +226,6 @@ func (t *Runtime) version() {
 	t.hint("with --bare or CLAUDE_CODE_SIMPLE, Claude Code runs only managed hooks")
 }
 
-// trusted checks which of agentshim's hooks Codex trusts.
 func (t *Runtime) trusted(ctx context.Context, o *Options) {
 	if t.Program == "" || o.Machine.Root != "" {
 		return

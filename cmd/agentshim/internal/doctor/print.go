@@ -155,7 +155,6 @@ func cell(s string) string {
 	return s
 }
 
-// rough formats a duration for people.
 func rough(d schema.Duration) string {
 	if std := time.Duration(d); std >= time.Minute {
 		return strings.TrimSuffix(std.Truncate(time.Minute).String(), "0s")

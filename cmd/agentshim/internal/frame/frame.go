@@ -22,20 +22,15 @@ type Kind byte
 // The kinds. The requests of a hook or another client come first.
 const (
 	// Hook asks for a verdict on a runtime's payload, and for the runtime's answer.
-	Hook Kind = 'h'
-	// Ask asks for a verdict on an event in the fabric's own form.
-	Ask Kind = 'a'
-	// Status asks for the daemon's status.
-	Status Kind = 's'
-	// Written reports that the agent has the answer.
-	Written Kind = 'w'
+	Hook    Kind = 'h'
+	Ask     Kind = 'a' // asks for a verdict on an event in the fabric's own form
+	Status  Kind = 's' // asks for the daemon's status
+	Written Kind = 'w' // reports that the agent has the answer
 
 	// Beat reports that the daemon is alive, and that the call is not judged yet.
-	Beat Kind = 'b'
-	// Answer is the response.
-	Answer Kind = 'r'
-	// Elsewhere reports that the daemon cannot handle the request; its reason says why.
-	Elsewhere Kind = 'e'
+	Beat      Kind = 'b'
+	Answer    Kind = 'r' // the response
+	Elsewhere Kind = 'e' // reports that the daemon cannot handle the request; its reason says why
 )
 
 // The limits of a message. An answer may carry texts, an event may not.
@@ -45,7 +40,6 @@ const (
 	maxWords   = 64
 )
 
-// headSize is the size of the length before each message.
 const headSize = 4
 
 // A Message is one frame.

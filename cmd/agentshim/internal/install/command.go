@@ -14,7 +14,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// shimName is the prefix of the name of the shim's program.
 const shimName = "agentshim"
 
 // check returns an error if the hook could not work, would let calls pass when it fails, or expose secrets.
@@ -77,7 +76,6 @@ func (r *Request) arguments(e event) []string {
 	return args
 }
 
-// timeout returns how long the runtime waits at an event.
 func (e event) timeout(h *Hook) time.Duration {
 	if e.most > 0 {
 		return min(e.most, h.Timeout)

@@ -18,7 +18,6 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
 )
 
-// A file is a configuration file of a runtime.
 type file struct {
 	// path is the file itself, after following links; asked is the path that led to it.
 	path    string
@@ -145,7 +144,6 @@ func (c *Change) diff() string {
 	return string(hideUsers(diff.Diff(before, c.shown(c.Before), after, c.shown(c.After))))
 }
 
-// apply makes the change, and returns a sentence that describes it.
 func (c *Change) apply(now time.Time) (said string, err error) {
 	err = asOwner(c.asked, func() (err error) {
 		said, err = c.carryOut(now)
@@ -297,10 +295,8 @@ func (c *Change) put(content []byte, path string, place func(temp string) error)
 }
 
 const (
-	// tempForm is the pattern of the names of temporary files.
-	tempForm = ".agentshim-*.tmp"
-	// maxKept limits the copies of one second.
-	maxKept = 100
+	tempForm = ".agentshim-*.tmp" // the pattern of the names of temporary files
+	maxKept  = 100                // limits the copies of one second
 )
 
 // litter removes the temporary files of killed installations.

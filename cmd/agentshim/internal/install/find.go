@@ -82,7 +82,6 @@ func members(v jsontext.Value) map[string]jsontext.Value {
 	return all
 }
 
-// fitsAll reports whether a matcher fits every tool.
 func fitsAll(v jsontext.Value) bool {
 	return absent(v) || slices.Contains([]string{`"*"`, `".*"`}, string(v))
 }

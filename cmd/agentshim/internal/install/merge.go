@@ -90,7 +90,6 @@ func (t *runtime) only(entry jsontext.Value, event string) bool {
 	return len(mine) > 0 && rest == nil
 }
 
-// dropIn removes hook j from group i of an event.
 func dropIn(d *edit.Doc, at []string, i, j int) {
 	g, err := edit.Parse(d.Elements(at...)[i])
 	if err != nil {

@@ -34,24 +34,19 @@ const (
 type place struct {
 	anchor anchor
 	path   string
-	// darwin is the path on macOS; empty: the same path.
-	darwin string
+	darwin string // the path on macOS; empty: the same path
 	// env is the variable that may name another folder, and below is the path in that folder.
 	env, below string
-	// toml: the file is not JSON.
-	toml bool
-	// reach determines in which folders a project's file applies.
-	reach reach
+	toml       bool  // the file is not JSON
+	reach      reach // determines in which folders a project's file applies
 }
 
 // A reach determines the folders from which a runtime finds a project's file.
 type reach int
 
 const (
-	// here: the runtime reads the file of the folder in which it starts.
-	here reach = iota
-	// rootOnly: the runtime reads the file of the git repository's root, if there is one.
-	rootOnly
+	here     reach = iota // the runtime reads the file of the folder in which it starts
+	rootOnly              // the runtime reads the file of the git repository's root, if there is one
 	// upward: the runtime reads the files of its folder and of all above it, up to the repository's root.
 	upward
 )

@@ -24,35 +24,28 @@ type runtime struct {
 	// below is the path of the object with the events, and sets are settings beside it.
 	below []string
 	sets  map[Scope][]setting
-	// entry returns an entry of an event's list.
-	entry func(r *Request, e event) any
+	entry func(r *Request, e event) any // returns an entry of an event's list
 	// http is the first version that can ask the daemon itself and refuses a call if that fails.
-	http probe.Version
-	// syntax is the set of extensions of JSON that its releases accept.
-	syntax edit.Syntax
+	http   probe.Version
+	syntax edit.Syntax // the set of extensions of JSON that its releases accept
 	// open: the runtime lets a call pass if a hook cannot start, and has no setting against that.
-	open bool
-	// plugin: agentshim installs a plugin of the runtime instead of hooks.
-	plugin bool
+	open   bool
+	plugin bool // agentshim installs a plugin of the runtime instead of hooks
 }
 
 // A setting is a member that an installation needs beside its hooks.
 type setting struct {
 	path  []string
 	value jsontext.Value
-	// keep: the value of another program stays.
-	keep bool
+	keep  bool // the value of another program stays
 }
 
 // An event is an event of the runtime with a hook of agentshim.
 type event struct {
 	name string
-	// tool: the event is about one tool call, so a matcher applies.
-	tool bool
-	// gate: a shim that fails must not let the event pass.
-	gate bool
-	// only is the condition for the hook; empty: it is always installed.
-	only string
+	tool bool   // the event is about one tool call, so a matcher applies
+	gate bool   // a shim that fails must not let the event pass
+	only string // the condition for the hook; empty: it is always installed
 	// most is the limit on how long the runtime waits; 0: the hook's timeout is the limit.
 	most time.Duration
 }

@@ -10,12 +10,9 @@ import (
 )
 
 const (
-	// maxCalls bounds the calls under way of one connection.
-	maxCalls = 10_000
-	// maxBytes bounds the memory for the calls of a [Pipe].
-	maxBytes = 256 << 20
-	// maxTasks bounds the tasks of one connection whose results can be judged.
-	maxTasks = 1000
+	maxCalls = 10_000    // bounds the calls under way of one connection
+	maxBytes = 256 << 20 // bounds the memory for the calls of a [Pipe]
+	maxTasks = 1000      // bounds the tasks of one connection whose results can be judged
 )
 
 // A pendingCall is a call under way.

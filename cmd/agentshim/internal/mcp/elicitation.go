@@ -16,10 +16,8 @@ import (
 )
 
 const (
-	// DefaultAskTimeout is the default limit for a person's answer.
-	DefaultAskTimeout = 5 * time.Minute
-	// maxShown is how much of a call's arguments the person sees, in bytes.
-	maxShown = 2000
+	DefaultAskTimeout = 5 * time.Minute // the default limit for a person's answer
+	maxShown          = 2000            // how much of a call's arguments the person sees, in bytes
 )
 
 // An elicitation asks the client's user, with requests of which the server sees nothing.
@@ -134,10 +132,8 @@ func newForm(c *call, reason string) elicitForm {
 
 // From 2026-07-28 on, a question to the user is in the result of a call, and the answer in another call.
 const (
-	// statePrefix begins the request states of the proxy.
-	statePrefix = "hookfabric."
-	// inputName is the name of the question.
-	inputName = "hookfabric-approval"
+	statePrefix = "hookfabric."         // begins the request states of the proxy
+	inputName   = "hookfabric-approval" // the name of the question
 	// maxApprovals bounds the questions that wait, and approvalTime the time that each waits.
 	maxApprovals = 1000
 	approvalTime = 10 * time.Minute
@@ -153,14 +149,13 @@ type approvals struct {
 
 // An approval is one call that waits.
 type approval struct {
-	expires    time.Time
-	call       [sha256.Size]byte
-	reason     string
-	key        string // of the call
-	input      jsontext.Value
-	injections []schema.Injection
-	// state and responses answer an earlier question of the server.
-	state, responses jsontext.Value
+	expires          time.Time
+	call             [sha256.Size]byte
+	reason           string
+	key              string // of the call
+	input            jsontext.Value
+	injections       []schema.Injection
+	state, responses jsontext.Value // and responses answer an earlier question of the server
 }
 
 // askInResult asks the user with the result of a call.

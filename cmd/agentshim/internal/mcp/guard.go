@@ -25,10 +25,8 @@ type Channel interface {
 }
 
 const (
-	// DefaultTimeout is the default of [Guard.Timeout].
-	DefaultTimeout = 60 * time.Second
-	// ackTime limits the time for the acknowledgement of a delivery.
-	ackTime = 100 * time.Millisecond
+	DefaultTimeout = 60 * time.Second       // the default of [Guard.Timeout]
+	ackTime        = 100 * time.Millisecond // limits the time for the acknowledgement of a delivery
 )
 
 // A Guard asks the fabric about tool calls, before and after the server runs them.
@@ -86,10 +84,8 @@ func (c *call) arguments() jsontext.Value {
 
 // A ruling is what happens with a call before the server has it.
 type ruling struct {
-	// forward is the message for the server; nil: the call does not run.
-	forward []byte
-	// answer is the response for the client if the call does not run; nil: no response.
-	answer []byte
+	forward []byte // the message for the server; nil: the call does not run
+	answer  []byte // the response for the client if the call does not run; nil: no response
 	// ask is the question to a person who must approve forward; empty: no approval is needed.
 	ask string
 }

@@ -37,12 +37,10 @@ const (
 
 const (
 	// maxResumes is how often a broken stream is resumed, and resumeWait the default time before it.
-	maxResumes = 10
-	resumeWait = time.Second
-	// maxPosts bounds the requests under way.
-	maxPosts = 1000
-	// deleteTimeout limits the time for the end of a session.
-	deleteTimeout = 2 * time.Second
+	maxResumes    = 10
+	resumeWait    = time.Second
+	maxPosts      = 1000            // bounds the requests under way
+	deleteTimeout = 2 * time.Second // limits the time for the end of a session
 )
 
 // An HTTPClient connects a [Pipe] to a server that serves MCP over HTTP.

@@ -31,10 +31,9 @@ const (
 // A message is one JSON-RPC message.
 type message struct {
 	object
-	id     jsontext.Value // nil in a notification
-	method string         // empty in a response
-	// ambiguity is why readers could read a tools/call differently; nil if they cannot.
-	ambiguity error
+	id        jsontext.Value // nil in a notification
+	method    string         // empty in a response
+	ambiguity error          // why readers could read a tools/call differently; nil if they cannot
 }
 
 // readMessage reads one message. After an error, readers could take it for any message.

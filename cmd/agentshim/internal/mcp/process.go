@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	// DefaultGrace is the default of [Process.Grace].
-	DefaultGrace = 5 * time.Second
-	// shortGrace is the grace when the proxy itself must end.
-	shortGrace = 500 * time.Millisecond
+	DefaultGrace = 5 * time.Second        // the default of [Process.Grace]
+	shortGrace   = 500 * time.Millisecond // the grace when the proxy itself must end
 )
 
 // A Process is a server that the proxy starts, and that ends with the proxy.

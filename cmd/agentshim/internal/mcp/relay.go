@@ -22,12 +22,9 @@ import (
 )
 
 const (
-	// TokenHeader is where a client may send the relay's token, instead of in the path.
-	TokenHeader = "Hook-Token"
-	// wellKnown begins the paths of public metadata.
-	wellKnown = "/.well-known/"
-	// maxRelayBytes bounds the memory for calls, messages and answers of a [Relay].
-	maxRelayBytes = 512 << 20
+	TokenHeader   = "Hook-Token"    // where a client may send the relay's token, instead of in the path
+	wellKnown     = "/.well-known/" // begins the paths of public metadata
+	maxRelayBytes = 512 << 20       // bounds the memory for calls, messages and answers of a [Relay]
 )
 
 // A Relay is the proxy in front of a server that serves MCP over HTTP, at the same paths.

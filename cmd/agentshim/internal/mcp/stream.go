@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// MaxMessage is the length limit of a message, in bytes.
-	MaxMessage = 64 << 20
+	MaxMessage = 64 << 20 // the length limit of a message, in bytes
 	// excerpt is how many bytes of each end of a too long message the proxy keeps, and the size of buffers.
 	excerpt = 64 << 10
 )

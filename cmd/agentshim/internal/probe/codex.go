@@ -33,10 +33,8 @@ func (h *CodexHook) Runs() bool {
 }
 
 const (
-	// codexTime limits the time that Codex may take for all requests.
-	codexTime = 30 * time.Second
-	// maxMessage limits one message of Codex.
-	maxMessage = 8 << 20
+	codexTime  = 30 * time.Second // limits the time that Codex may take for all requests
+	maxMessage = 8 << 20          // limits one message of Codex
 )
 
 // CodexHooks returns the hooks that Codex has for a folder.

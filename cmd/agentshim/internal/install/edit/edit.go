@@ -179,7 +179,6 @@ func Mask(text []byte, with string, keep func(path []string, v jsontext.Value) b
 	return d.text
 }
 
-// pathName returns a path in the form for messages.
 func pathName(path []string) string {
 	if len(path) == 0 {
 		return "the file"

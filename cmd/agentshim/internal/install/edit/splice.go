@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// plainIndent is the indentation of a file without a style of its own.
 const plainIndent = "  "
 
 type span struct{ start, end int }
@@ -51,7 +50,6 @@ func (d *Doc) splice(s span, with []byte) {
 	d.text = slices.Concat(d.text[:s.start], with, d.text[s.end:])
 }
 
-// replace replaces a value by another one.
 func (d *Doc) replace(n *node, v jsontext.Value) {
 	if !Equal(d.Plain()[n.start:n.end], v) {
 		d.splice(span{n.start, n.end}, d.styled(v, d.lineIndent(n.start)))

@@ -8,15 +8,11 @@ import (
 // A Syntax is the set of extensions of JSON that a reader accepts.
 type Syntax int
 
-// The extensions of JSON.
 const (
-	// Comments are those of JavaScript, // and /* */.
-	Comments Syntax = 1 << iota
-	// Mark is a byte order mark before the text.
-	Mark
+	Comments Syntax = 1 << iota // those of JavaScript, // and /* */
+	Mark                        // a byte order mark before the text
 )
 
-// byteOrderMark is the mark that some editors write at the beginning of a text.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // extras returns the spans of a text that are not JSON.

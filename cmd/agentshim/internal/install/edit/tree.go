@@ -9,7 +9,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A node is a value with its position in the text.
 type node struct {
 	kind       jsontext.Kind
 	start, end int
@@ -87,7 +86,6 @@ func (p parser) value() (*node, error) {
 	return n, err
 }
 
-// child reads an object's next member, or a list's next element.
 func (p parser) child(n *node) error {
 	var m member
 	if n.kind == '{' {
@@ -114,7 +112,6 @@ func (p parser) child(n *node) error {
 	return nil
 }
 
-// trailing returns the error for text after the value.
 func trailing(err error) error {
 	if err == nil {
 		return errors.New("more text follows its end")
