@@ -6,43 +6,41 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/hookfabric/hookfabric/bus/internal/natsconn"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
 )
 
-// Reconnects. A lost server is tried again without an end: first about every 200 to 400 ms,
-// because a restart takes no longer, and then less often. An attempt that ran out of time is
-// followed by one with more time: see connectTimeout. A server that stopped answering is left
-// after 20 to 30 s, or after 3 to 5 s if the client knows another one: see heartbeat.
 const (
-	reconnectWait  = 200 * time.Millisecond
-	reconnectSoon  = 5 // attempts
-	reconnectLimit = 4 * time.Second
-	pingEvery      = 10 * time.Second
-	dialTimeout    = 2 * time.Second
+	// pingEvery is how often the client pings its server, which it leaves after two pings
+	// without an answer.
+	pingEvery   = 10 * time.Second
+	dialTimeout = 2 * time.Second
 )
 
 // DialLimit bounds one attempt to connect, after shorter attempts ran out of time.
-const DialLimit = 16 * time.Second
+const DialLimit = natsconn.DialLimit
 
-// reconnectDelay returns how long to wait after so many attempts at all servers: a random
-// time between the least delay and twice that, so that clients do not return at once.
-func reconnectDelay(attempts int) time.Duration {
-	least := reconnectWait
-	for ; attempts > reconnectSoon && least < reconnectLimit/2; attempts-- {
-		least = least * 3 / 2
-	}
-	least = min(least, reconnectLimit/2)
-	return least + rand.N(least)
-}
+// plainVariable is the environment variable that, if it is "true", makes connections without
+// natsconn's writer and time limits.
+const plainVariable = "HOOKFABRIC_PLAIN_NATS"
+
+// A Message is a message to publish; see [natsconn.Message].
+type Message = natsconn.Message
+
+// A Publisher publishes messages; see [natsconn.Publisher].
+type Publisher = natsconn.Publisher
+
+// NewPublisher returns the Publisher of nc.
+func NewPublisher(nc *nats.Conn) *Publisher { return natsconn.NewPublisher(nc) }
 
 // DefaultURL is the address of the broker on this machine.
 const DefaultURL = nats.DefaultURL
@@ -107,17 +105,15 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	nc, err := connectWithin(ctx, o.url(), append(o.natsOptions(ctx), who...))
+	c := o.connector(ctx)
+	nc, err := connectWithin(ctx, o.url(), slices.Concat(o.natsOptions(), c.Options(), who))
 	if err != nil {
 		if refused := o.refusal(err); refused != nil {
 			return nil, refused
 		}
 		return nil, o.unreached(err)
 	}
-	if d, ok := nc.Opts.CustomDialer.(*gatheringDialer); ok && o.InProcess == nil {
-		h := &heartbeat{nc: nc, last: &d.last}
-		h.schedule()
-	}
+	c.Watch(nc)
 	return nc, nil
 }
 
@@ -147,12 +143,7 @@ func connectWithin(ctx context.Context, url string, options []nats.Option) (*nat
 	}
 }
 
-func (o *Options) url() string {
-	if o.URL == "" {
-		return DefaultURL
-	}
-	return o.URL
-}
+func (o *Options) url() string { return cmp.Or(o.URL, DefaultURL) }
 
 // where returns the server's address for messages.
 func (o *Options) where() string {
@@ -201,28 +192,26 @@ func RedactURL(s string) string {
 	return strings.Join(parts, ",")
 }
 
-func (o *Options) natsOptions(ctx context.Context) []nats.Option {
+// connector returns what makes the network connections. The first attempts end with ctx.
+func (o *Options) connector(ctx context.Context) *natsconn.Connector {
 	timeout := cmp.Or(o.Within, dialTimeout)
 	if end, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(end)), time.Millisecond)
 	}
-	name := o.Name
-	if name == "" {
-		name = "hookfabric"
-	}
-	dialer := &gatheringDialer{timeout: connectTimeout{least: timeout}, from: o.From}
+	return natsconn.New(natsconn.Config{
+		Timeout: timeout, From: o.From, InProcess: o.InProcess, Plain: os.Getenv(plainVariable) == "true",
+	})
+}
+
+func (o *Options) natsOptions() []nats.Option {
+	name := cmp.Or(o.Name, "hookfabric")
 	opts := []nats.Option{
-		nats.Name(name), nats.Timeout(timeout), nats.RetryOnFailedConnect(o.Retry),
-		nats.MaxReconnects(-1), nats.CustomReconnectDelay(dialer.timeout.pause),
+		nats.Name(name), nats.RetryOnFailedConnect(o.Retry), nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1), nats.ReconnectOnFlusherError(), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
-		nats.SetCustomDialer(dialer), nats.FlusherTimeout(0),
 	}
 	if o.NoEcho {
 		opts = append(opts, nats.NoEcho())
-	}
-	if o.InProcess != nil {
-		opts = append(opts, nats.InProcessServer(&gatheringServer{server: o.InProcess}))
 	}
 	return slices.Concat(opts, o.secured(), o.watch(name))
 }

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"sync"
@@ -14,9 +15,7 @@ import (
 // these handlers at the same time.
 func (o *Options) watch(name string) []nats.Option {
 	log := o.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	log = log.With("connection", name)
 	state := o.OnState
 	if state == nil {

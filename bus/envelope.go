@@ -4,8 +4,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
@@ -18,23 +16,6 @@ const (
 	headerKept = 4 << 10
 	bodyKept   = 16 << 10
 )
-
-// A Message is a message to publish, with its headers in wire form, which saves a map.
-type Message struct {
-	Subject, Reply string
-	// Header is a complete block of headers; empty: no headers.
-	Header []byte
-	Data   []byte
-}
-
-// Msg returns the message in the form of nats.go.
-func (m *Message) Msg() *nats.Msg {
-	msg := &nats.Msg{Subject: m.Subject, Reply: m.Reply, Data: m.Data}
-	if len(m.Header) > 0 {
-		msg.Header, _ = nats.DecodeHeadersMsg(m.Header) // always well-formed
-	}
-	return msg
-}
 
 // An Envelope makes one message after the other in the same buffers. A message is valid until
 // the next one is made; publishing copies it. An Envelope must not be copied, and is for one

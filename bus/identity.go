@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -206,9 +207,7 @@ func (o *Options) rejected(err error, where string) error {
 		return nil
 	}
 	role := o.Role
-	if role == "" {
-		role = "operator"
-	}
+	role = cmp.Or(role, "operator")
 	if o.Creds == "" {
 		return fmt.Errorf("%w at %s: this fabric requires credentials; create a file with `broker creds add %s NAME` and name it with --creds or HOOKFABRIC_CREDS: %w",
 			ErrRefused, where, role, err)

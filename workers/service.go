@@ -23,7 +23,7 @@ const ConnectionPrefix = "worker:"
 type Service struct {
 	w     *Worker
 	nc    *nats.Conn
-	out   *bus.Outlet // on nc
+	out   *bus.Publisher // on nc
 	face  micro.Service
 	first []subscription // first contact of its pools
 	own   []subscription // its own subjects
@@ -53,7 +53,7 @@ const quick = 16
 // Attach connects w to the bus, where it takes batches at once. Load a configuration first:
 // without one, the worker answers every batch with the status stale.
 func Attach(nc *nats.Conn, w *Worker) (*Service, error) {
-	s := &Service{w: w, nc: nc, out: bus.NewOutlet(nc), answered: make(chan struct{})}
+	s := &Service{w: w, nc: nc, out: bus.NewPublisher(nc), answered: make(chan struct{})}
 	if err := s.subscribe(); err != nil {
 		s.unsubscribe()
 		return nil, err

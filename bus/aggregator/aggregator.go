@@ -173,7 +173,7 @@ func Start(opt Options) (*Aggregator, error) {
 	opt = withDefaults(opt)
 	a := &Aggregator{
 		opt: opt, config: configuration{turn: make(chan struct{}, 1)}, freezes: freezeState{slots: make(chan struct{}, maxFreezing)},
-		workers: workerSide{members: dispatch.NewMembers(opt.Queue)}, replies: replies{outlet: bus.NewOutlet(opt.Events)},
+		workers: workerSide{members: dispatch.NewMembers(opt.Queue)}, replies: replies{outlet: bus.NewPublisher(opt.Events)},
 		control: newControlState(opt.Allowances),
 		report: observe.Report{
 			Metrics: observe.NewMetrics(opt.Registerer, observe.Labels{Shed: shedCauses(), Limits: limitNames(), Parts: keptResults(), Unjudged: unjudgedDecisions()}),

@@ -31,7 +31,7 @@ const maxRoutes = 4096
 // request of the connection drops a late reply silently. No two calls have the same reply subject:
 // a faulty worker may reply twice, and its second reply must not count for another call.
 type caller struct {
-	out   *bus.Outlet
+	out   *bus.Publisher
 	place string // of all replies, with a trailing dot
 	sub   *nats.Subscription
 	next  atomic.Uint64
@@ -52,7 +52,7 @@ var _ dispatch.Caller = (*caller)(nil)
 
 func newCaller(nc *nats.Conn, late func(*schema.Batch)) (*caller, error) {
 	c := &caller{
-		out: bus.NewOutlet(nc), place: bus.Replies(), late: late, replies: make(chan *nats.Msg, unsorted),
+		out: bus.NewPublisher(nc), place: bus.Replies(), late: late, replies: make(chan *nats.Msg, unsorted),
 		routes: make(map[route]string), waiting: make(map[string]chan *nats.Msg), forgotten: make(map[string]*schema.Batch),
 	}
 	sub, err := nc.ChanSubscribe(c.place+"*", c.replies)

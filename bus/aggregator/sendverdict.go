@@ -27,7 +27,7 @@ func (s sendVerdict) pass(e *arrival) bool {
 
 // replies sends verdicts.
 type replies struct {
-	outlet    *bus.Outlet
+	outlet    *bus.Publisher
 	envelopes bus.Envelopes
 }
 

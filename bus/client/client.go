@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ type Options struct {
 // A Client asks the fabric over one connection. Several goroutines may use it.
 type Client struct {
 	nc      *nats.Conn
-	out     *bus.Outlet // on nc
+	out     *bus.Publisher // on nc
 	timeout time.Duration
 	trace   func(context.Context) *trace.Context
 	inbox   string // with a trailing dot
@@ -111,18 +112,12 @@ type Client struct {
 // Connect connects to the bus. It returns an error if that fails before ctx ends. Later the
 // client reconnects by itself.
 func Connect(ctx context.Context, opt Options) (*Client, error) {
-	if opt.Timeout == 0 {
-		opt.Timeout = DefaultTimeout
-	}
-	if opt.Name == "" {
-		opt.Name = "hookfabric-client"
-	}
+	opt.Timeout = cmp.Or(opt.Timeout, DefaultTimeout)
+	opt.Name = cmp.Or(opt.Name, "hookfabric-client")
 	if opt.Trace == nil {
 		opt.Trace = trace.From
 	}
-	if opt.Logger == nil {
-		opt.Logger = slog.Default()
-	}
+	opt.Logger = cmp.Or(opt.Logger, slog.Default())
 	c := &Client{
 		trace: opt.Trace, log: opt.Logger, deliveryLog: newDeliveryLog(), workspaces: opt.Workspaces, wake: make(chan struct{}, 1),
 		timeout: opt.Timeout, waiting: make(map[string]*ask), controlRequests: make(map[*controlRequest]struct{}), closed: make(chan struct{}),
@@ -141,7 +136,7 @@ func Connect(ctx context.Context, opt Options) (*Client, error) {
 		c.end()
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	c.nc, c.out, c.inbox = nc, bus.NewOutlet(nc), nc.NewInbox()+"."
+	c.nc, c.out, c.inbox = nc, bus.NewPublisher(nc), nc.NewInbox()+"."
 	if _, err := nc.Subscribe(c.inbox+"*", c.reply); err != nil {
 		c.end()
 		nc.Close()

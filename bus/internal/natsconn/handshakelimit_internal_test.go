@@ -1,32 +1,34 @@
-package bus
+package natsconn
 
 import (
+	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+const firstLimit = 2 * time.Second
+
 // attempt makes one attempt at a server that greets after a delay, or never (0), and returns
 // the time limit of the attempt.
-func (c *connectTimeout) attempt(t *testing.T, after time.Duration) time.Duration {
+func (c *handshakeLimit) attempt(t *testing.T, after time.Duration) time.Duration {
 	t.Helper()
 	here, there := net.Pipe()
 	defer there.Close()
-	g := gather(here, time.Minute)
+	g := newConn(here, time.Minute, c)
 	defer g.Close()
-	g.greeting = &handshake{timeout: c}
 	began := time.Now()
 	if err := g.SetDeadline(began.Add(c.least)); err != nil { // as the client does
 		t.Error(err)
 	}
-	until := g.greeting.until.Sub(began)
+	until := c.next()
 	if after > 0 {
 		time.AfterFunc(after, func() { _, _ = there.Write([]byte("INFO")) })
 	}
 	_, err := g.Read(make([]byte, 4))
 	served := after > 0 && after < until
-	if served != (err == nil) {
+	if served != (err == nil) || !served && !errors.Is(err, errHandshake) {
 		t.Errorf("limit %v, and the server greets after %v: %v", until, after, err)
 	}
 	for range 2 { // TLS clears it, too
@@ -39,7 +41,7 @@ func (c *connectTimeout) attempt(t *testing.T, after time.Duration) time.Duratio
 
 func TestASlowServerGetsMoreTimeToGreet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := connectTimeout{least: dialTimeout}
+		c := handshakeLimit{least: firstLimit}
 		for i, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 16 * time.Second} {
 			if got := c.attempt(t, 0); got != want {
 				t.Errorf("the limit of attempt %d is %v; want %v", i+1, got, want)
@@ -48,7 +50,7 @@ func TestASlowServerGetsMoreTimeToGreet(t *testing.T) {
 		if got := c.attempt(t, 15*time.Second); got != DialLimit {
 			t.Errorf("the limit is %v", got)
 		}
-		if got := c.attempt(t, time.Second); got != dialTimeout {
+		if got := c.attempt(t, time.Second); got != firstLimit {
 			t.Errorf("after an attempt that succeeded the limit is %v", got)
 		}
 	})
@@ -57,9 +59,9 @@ func TestASlowServerGetsMoreTimeToGreet(t *testing.T) {
 // A client with two servers must reach the good one quickly.
 func TestAHangingServerGetsNoMoreTimeIfAnotherOneAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := connectTimeout{least: dialTimeout}
+		c := handshakeLimit{least: firstLimit}
 		for range 5 {
-			if got := c.attempt(t, 0); got != dialTimeout {
+			if got := c.attempt(t, 0); got != firstLimit {
 				t.Errorf("the limit for the hanging server is %v", got)
 			}
 			c.attempt(t, time.Millisecond) // the other one
@@ -69,7 +71,7 @@ func TestAHangingServerGetsNoMoreTimeIfAnotherOneAnswers(t *testing.T) {
 
 // Clients of a server that is too slow for all of them spread over the time that it needs.
 func TestTheNextAttemptComesLaterAfterATimeout(t *testing.T) {
-	c := connectTimeout{least: dialTimeout}
+	c := handshakeLimit{least: firstLimit}
 	longest := func() (d time.Duration) {
 		for range 1000 {
 			d = max(d, c.pause(1))

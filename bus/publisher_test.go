@@ -15,13 +15,16 @@ import (
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
+	"github.com/hookfabric/hookfabric/bus/server/certs"
+	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// outlets returns connections of each kind to one server.
-func outlets(t *testing.T) map[string]*nats.Conn {
+// connections returns connections of each kind.
+func connections(t *testing.T) map[string]*nats.Conn {
 	t.Helper()
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
+	here := bustest.Connect(t, s, "here")
 	far, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL()})
 	if err != nil {
 		t.Fatal(err)
@@ -32,11 +35,27 @@ func outlets(t *testing.T) map[string]*nats.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(foreign.Close)
-	return map[string]*nats.Conn{"in this process": bustest.Connect(t, s, "here"), "over the network": far, "made without bus.Connect": foreign}
+	ca := certstest.New(t, "ours")
+	secure := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", TLS: ca.Issue(t, "server")})
+	wrapped, err := bus.Connect(t.Context(), bus.Options{URL: secure.ClientURL(), TLS: certs.Files{CA: ca.File}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(wrapped.Close)
+	t.Setenv("HOOKFABRIC_PLAIN_NATS", "true")
+	plain, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(plain.Close)
+	return map[string]*nats.Conn{
+		"in this process": here, "over the network": far, "inside TLS": wrapped,
+		"made without bus.Connect": foreign, "with the plain client": plain,
+	}
 }
 
-// heard returns the next message of sub.
-func heard(t *testing.T, sub *nats.Subscription) *nats.Msg {
+// next returns the next message of sub.
+func next(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -65,9 +84,9 @@ func listening(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 	return sub
 }
 
-// TestAnOutletPublishesAsTheClientDoes compares messages and errors of an outlet with those of
+// TestAPublisherPublishesAsTheClientDoes compares messages and errors of a publisher with those of
 // the client.
-func TestAnOutletPublishesAsTheClientDoes(t *testing.T) {
+func TestAPublisherPublishesAsTheClientDoes(t *testing.T) {
 	var e bus.Envelope
 	r := schema.Routing{Event: schema.PreToolUse, Agent: "a", ID: "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", Tool: "Bash ü\r\n", Session: " s"}
 	body := []byte(strings.Repeat("\r\n{}", 5000))
@@ -82,31 +101,31 @@ func TestAnOutletPublishesAsTheClientDoes(t *testing.T) {
 		"a reply with a command": {Subject: "some.thing", Reply: "back\r\nPUB x 0\r\n", Data: body},
 		"too much":               {Subject: "some.thing", Data: make([]byte, schema.MaxPayload+1)},
 	}
-	for kind, nc := range outlets(t) {
-		sub, out := listening(t, nc, "some.*"), bus.NewOutlet(nc)
+	for kind, nc := range connections(t) {
+		sub, out := listening(t, nc, "some.*"), bus.NewPublisher(nc)
 		for name, m := range messages {
 			t.Run(name+" "+kind, func(t *testing.T) {
 				wantErr, gotErr := nc.PublishMsg(m.Msg()), out.Publish(m)
 				if !errors.Is(gotErr, wantErr) {
-					t.Fatalf("the outlet fails with %v and the client with %v", gotErr, wantErr)
+					t.Fatalf("the publisher fails with %v and the client with %v", gotErr, wantErr)
 				}
 				if wantErr != nil {
 					return
 				}
-				want, got := heard(t, sub), heard(t, sub)
+				want, got := next(t, sub), next(t, sub)
 				if d := cmp.Diff(want, got, cmpopts.IgnoreFields(nats.Msg{}, "Sub"), cmpopts.IgnoreUnexported(nats.Msg{})); d != "" {
-					t.Errorf("another message arrives (-client +outlet):\n%s", d)
+					t.Errorf("another message arrives (-client +publisher):\n%s", d)
 				}
 			})
 		}
 	}
 }
 
-func TestAFlushCoversMessagesOfAnOutlet(t *testing.T) {
-	for kind, nc := range outlets(t) {
+func TestAFlushCoversMessagesOfAPublisher(t *testing.T) {
+	for kind, nc := range connections(t) {
 		t.Run(kind, func(t *testing.T) {
 			const some = 500
-			sub, out := listening(t, nc, "some.thing"), bus.NewOutlet(nc)
+			sub, out := listening(t, nc, "some.thing"), bus.NewPublisher(nc)
 			for i := range some {
 				if err := out.Publish(&bus.Message{Subject: "some.thing", Data: fmt.Append(nil, i)}); err != nil {
 					t.Fatal(err)
@@ -117,7 +136,7 @@ func TestAFlushCoversMessagesOfAnOutlet(t *testing.T) {
 				t.Errorf("%d of %d messages arrived before the flush ended: %v", n, some, err)
 			}
 			for i := range some {
-				if m := heard(t, sub); string(m.Data) != fmt.Sprint(i) {
+				if m := next(t, sub); string(m.Data) != fmt.Sprint(i) {
 					t.Fatalf("%s comes in place of %d", m.Data, i)
 				}
 			}
@@ -125,10 +144,10 @@ func TestAFlushCoversMessagesOfAnOutlet(t *testing.T) {
 	}
 }
 
-func TestAnOutletSurvivesAReconnect(t *testing.T) {
-	for kind, nc := range outlets(t) {
+func TestAPublisherSurvivesAReconnect(t *testing.T) {
+	for kind, nc := range connections(t) {
 		t.Run(kind, func(t *testing.T) {
-			sub, out := listening(t, nc, "some.thing"), bus.NewOutlet(nc)
+			sub, out := listening(t, nc, "some.thing"), bus.NewPublisher(nc)
 			back := nc.StatusChanged(nats.CONNECTED)
 			for i := range 3 {
 				if err := nc.ForceReconnect(); err != nil {
@@ -139,7 +158,7 @@ func TestAnOutletSurvivesAReconnect(t *testing.T) {
 				if err := out.Publish(&bus.Message{Subject: "some.thing", Data: fmt.Append(nil, i)}); err != nil {
 					t.Fatal(err)
 				}
-				if m := heard(t, sub); string(m.Data) != fmt.Sprint(i) {
+				if m := next(t, sub); string(m.Data) != fmt.Sprint(i) {
 					t.Fatalf("%s comes in place of %d", m.Data, i)
 				}
 			}

@@ -1,4 +1,4 @@
-package bus
+package natsconn
 
 import (
 	"bufio"
@@ -48,14 +48,13 @@ func TestAServerThatSendsOtherDataIsNotSilent(t *testing.T) {
 	for name, busy := range map[string]bool{"it sends other data": true, "it sends nothing": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &gatheringServer{server: silentServer{busy}}
-				nc, err := nats.Connect("", nats.InProcessServer(s), nats.NoReconnect())
+				c := New(Config{Timeout: firstLimit, InProcess: silentServer{busy}})
+				nc, err := nats.Connect("", append(c.Options(), nats.NoReconnect())...)
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer nc.Close()
-				h := heartbeat{nc: nc, last: &s.last}
-				if h.isSilent(s.last.conn.Load()) == busy {
+				if c.last.Load().isSilent(nc) == busy {
 					t.Errorf("silent: %v", !busy)
 				}
 			})

@@ -1,4 +1,4 @@
-package bus
+package natsconn
 
 import (
 	"bytes"
@@ -25,25 +25,30 @@ func (c *counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// gathering returns a connection whose own goroutine writes from the start.
-func gathering(conn net.Conn, timeout time.Duration) *gathered {
-	g := gather(conn, timeout)
-	g.alone = 0
-	return g
+// wrap returns a connection of which callers write the first messages directly.
+func wrap(c net.Conn, writeTime time.Duration) *conn {
+	return newConn(c, writeTime, &handshakeLimit{least: time.Second})
 }
 
-func TestGatheredWritesArriveWhole(t *testing.T) {
-	for name, alone := range map[string]int{"from the start": 0, "after writes by the callers": aloneMost} {
-		t.Run(name, func(t *testing.T) { arrivesWhole(t, alone) })
+// combining returns a connection that combines messages from the start.
+func combining(c net.Conn, writeTime time.Duration) *conn {
+	wrapped := wrap(c, writeTime)
+	wrapped.direct = 0
+	return wrapped
+}
+
+func TestCombinedWritesArriveWhole(t *testing.T) {
+	for name, direct := range map[string]int{"from the start": 0, "after writes by the callers": maxDirect} {
+		t.Run(name, func(t *testing.T) { arrivesWhole(t, direct) })
 	}
 }
 
-func arrivesWhole(t *testing.T, alone int) {
+func arrivesWhole(t *testing.T, direct int) {
 	const writers, lines = 16, 200
 	here, there := net.Pipe()
 	under := &counted{Conn: here}
-	g := gathering(under, time.Minute)
-	g.alone = alone
+	g := wrap(under, time.Minute)
+	g.direct = direct
 	got := make(chan []byte)
 	go func() {
 		all, _ := io.ReadAll(there)
@@ -81,23 +86,17 @@ func arrivesWhole(t *testing.T, alone int) {
 	}
 }
 
-// TestMessagesOfAnOutletAreWholeAndInOrder mixes messages of an outlet with those of the
+// TestPublishedMessagesAreWholeAndInOrder mixes published messages with those of the
 // client.
-func TestMessagesOfAnOutletAreWholeAndInOrder(t *testing.T) {
+func TestPublishedMessagesAreWholeAndInOrder(t *testing.T) {
 	const writers, each = 8, 200
 	here, there := net.Pipe()
-	g := gather(here, time.Minute)
+	g := wrap(here, time.Minute)
 	got := make(chan []byte)
 	go func() {
 		all, _ := io.ReadAll(there)
 		got <- all
 	}()
-	if err := g.publish(&Message{Subject: "s"}); !errors.Is(err, errWrapped) {
-		t.Fatalf("before CONNECT a message gave %v", err)
-	}
-	if _, err := io.WriteString(g, connect+"{}\r\n"); err != nil {
-		t.Fatal(err)
-	}
 	var all sync.WaitGroup
 	for w := range writers {
 		all.Go(func() {
@@ -107,7 +106,7 @@ func TestMessagesOfAnOutletAreWholeAndInOrder(t *testing.T) {
 				if i%2 == 0 {
 					err = g.publish(m)
 				} else {
-					_, err = g.Write(m.write(nil))
+					_, err = g.Write(m.append(nil))
 				}
 				if err != nil {
 					t.Error(err)
@@ -120,7 +119,7 @@ func TestMessagesOfAnOutletAreWholeAndInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	next, lines := map[int]int{}, strings.Split(string(<-got), "\r\n")
-	for at := 1; at+1 < len(lines); at += 2 {
+	for at := 0; at+1 < len(lines); at += 2 {
 		var size, w, i int
 		if _, err := fmt.Sscanf(lines[at], "PUB s %d", &size); err != nil || size != len(lines[at+1]) {
 			t.Fatalf("%q is before %q", lines[at], lines[at+1])
@@ -137,26 +136,10 @@ func TestMessagesOfAnOutletAreWholeAndInOrder(t *testing.T) {
 	}
 }
 
-// Inside TLS only the client can write, because only it encrypts.
-func TestAnOutletDoesNotWriteInsideTLS(t *testing.T) {
-	here, there := net.Pipe()
-	g := gather(here, time.Minute)
-	defer g.Close()
-	go func() { _, _ = io.Copy(io.Discard, there) }()
-	for _, first := range []string{"\x16\x03\x01", connect + "{}\r\n"} {
-		if _, err := io.WriteString(g, first); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.publish(&Message{Subject: "s"}); !errors.Is(err, errWrapped) {
-			t.Errorf("after %q a message gave %v", first, err)
-		}
-	}
-}
-
 func TestABrokenConnectionFailsWritesAndReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		g := gathering(here, time.Minute)
+		g := combining(here, time.Minute)
 		_ = there.Close()
 		for range 2 { // the first may only be buffered
 			_, _ = g.Write([]byte("x"))
@@ -173,9 +156,9 @@ func TestABrokenConnectionFailsWritesAndReads(t *testing.T) {
 }
 
 // deaf returns a connection whose peer does not read yet.
-func deaf(t *testing.T, timeout time.Duration) (g *gathered, peer net.Conn) {
+func deaf(t *testing.T, timeout time.Duration) (g *conn, peer net.Conn) {
 	here, peer := net.Pipe()
-	g = gather(here, timeout)
+	g = wrap(here, timeout)
 	t.Cleanup(func() { _ = g.Close() })
 	return g, peer
 }
@@ -184,7 +167,7 @@ func TestWritesToAPeerThatDoesNotReadReturnSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		g, peer := deaf(t, time.Minute)
-		much := bytes.Repeat([]byte("0123456789"), gatherMost/10+1)
+		much := bytes.Repeat([]byte("0123456789"), softLimit/10+1)
 		var want []byte
 		for n := range 10 {
 			p := append(fmt.Appendf(nil, "%d ", n), much...)
@@ -195,7 +178,7 @@ func TestWritesToAPeerThatDoesNotReadReturnSoon(t *testing.T) {
 			synctest.Wait()
 		}
 		// The first write runs out of time, and the next one finds no space.
-		if took := time.Since(began); took > 2*writeSoon {
+		if took := time.Since(began); took > 2*callerTime {
 			t.Errorf("the writes took %v", took)
 		}
 		got := make([]byte, len(want))
@@ -203,8 +186,8 @@ func TestWritesToAPeerThatDoesNotReadReturnSoon(t *testing.T) {
 			t.Errorf("the peer reads other data: %v", err)
 		}
 		synctest.Wait()
-		if g.stuck || len(g.waiting) > 0 {
-			t.Error("the connection counts as stuck, but the peer has read all data")
+		if g.slow || len(g.pending) > 0 {
+			t.Error("the connection counts as slow, but the peer has read all data")
 		}
 	})
 }
@@ -222,13 +205,13 @@ func TestAPeerThatNeverReadsLosesItsConnection(t *testing.T) {
 			t.Errorf("after %v a write succeeds", time.Since(began))
 		}
 		g, _ = deaf(t, time.Minute)
-		much, taken := make([]byte, gatherMost), 0
+		much, taken := make([]byte, softLimit), 0
 		var err error
-		for err == nil && taken <= 2*gatherLimit {
+		for err == nil && taken <= 2*hardLimit {
 			_, err = g.Write(much)
 			taken += len(much)
 		}
-		if !errors.Is(err, errClogged) || taken > gatherLimit+4*gatherMost {
+		if !errors.Is(err, errClogged) || taken > hardLimit+4*softLimit {
 			t.Errorf("%d bytes were accepted: %v", taken, err)
 		}
 	})
@@ -238,8 +221,8 @@ func TestWritesWaitForASlowPeerInThisProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		g, peer := deaf(t, 0)
-		g.alone = 0
-		much := make([]byte, gatherMost+1)
+		g.direct = 0
+		much := make([]byte, softLimit+1)
 		time.AfterFunc(time.Hour, func() { _, _ = io.Copy(io.Discard, peer) })
 		for range 3 { // one is being written, one waits, and one finds no space
 			if _, err := g.Write(much); err != nil {
@@ -256,14 +239,14 @@ func TestWritesWaitForASlowPeerInThisProcess(t *testing.T) {
 func TestClosingDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, _ := net.Pipe()
-		g := gathering(here, 0)
+		g := combining(here, 0)
 		if _, err := g.Write([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		began := time.Now()
 		_ = g.Close()
-		if took := time.Since(began); took != lastTime {
+		if took := time.Since(began); took != closeTime {
 			t.Errorf("closing took %v", took)
 		}
 		if _, err := g.Write([]byte("x")); err == nil {
@@ -273,26 +256,9 @@ func TestClosingDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// The client does not close a connection that failed.
-func TestTheWriteGoroutineEndsWithTheConnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		here, _ := net.Pipe()
-		g := gathering(here, 0)
-		synctest.Wait() // until the goroutine waits for data
-		g.giveUp(errLeft)
-		synctest.Wait()
-		select {
-		case <-g.ended:
-		default:
-			t.Error("the write goroutine still waits for data")
-			_ = g.Close()
-		}
-	})
-}
-
 func TestASingleWriterIsNotDelayed(t *testing.T) {
 	here, there := net.Pipe()
-	g := gather(here, time.Minute)
+	g := wrap(here, time.Minute)
 	defer g.Close()
 	got := make(chan string)
 	go func() {
@@ -306,7 +272,7 @@ func TestASingleWriterIsNotDelayed(t *testing.T) {
 			got <- string(p[:n])
 		}
 	}()
-	for i := range 3 * aloneMost { // the write goroutine writes some of them, as a trial
+	for i := range 3 * maxDirect { // the write goroutine writes some of them, as a trial
 		if _, err := fmt.Fprintf(g, "%d", i); err != nil {
 			t.Fatal(err)
 		}
