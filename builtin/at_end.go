@@ -33,15 +33,6 @@ func (o endOptions) check(h schema.Hook) error {
 		h.Handler, o.AtEnd, endRetry, endTell, endWait)
 }
 
-// ending reads the options of a delivery hook that has no others.
-func ending(h schema.Hook) (endOptions, error) {
-	o, err := options[endOptions](h)
-	if err == nil {
-		err = o.check(h)
-	}
-	return o, err
-}
-
 // waits reports whether no item is delivered now.
 func (o endOptions) waits(r *schema.Receiver) bool {
 	return r != nil && r.Event == schema.BeforeFinalResponse && o.AtEnd == endWait

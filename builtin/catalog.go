@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"log/slog"
 
 	"github.com/hookfabric/hookfabric/workers"
@@ -9,9 +10,7 @@ import (
 // Catalog returns every built-in hook by its name in hooks.yaml. The hook "log" writes to
 // logger; nil is slog's default.
 func Catalog(logger *slog.Logger) map[string]workers.Factory {
-	if logger == nil {
-		logger = slog.Default()
-	}
+	logger = cmp.Or(logger, slog.Default())
 	catalog := map[string]workers.Factory{
 		"allow":                       newAllow,
 		"append_context":              newAppendContext,

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -38,9 +39,7 @@ func newDebugDelay(h schema.Hook) (workers.Handler, error) {
 		d.after = *o.AfterTools
 	}
 	timeout := h.Timeout.Std()
-	if timeout == 0 {
-		timeout = schema.DefaultTimeout.Std()
-	}
+	timeout = cmp.Or(timeout, schema.DefaultTimeout.Std())
 	switch {
 	case !h.Event.HasTool():
 		return nil, fmt.Errorf("%q counts tool calls, but %s is not a tool call; put it under PostToolUse", h.Handler, h.Event)

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -28,9 +29,7 @@ func newDeny(h schema.Hook) (workers.Handler, error) {
 	if refusal(h.Event) == schema.None {
 		return nil, fmt.Errorf("%q cannot deny anything at %s; put it under another event", h.Handler, h.Event)
 	}
-	if o.Reason == "" {
-		o.Reason = fmt.Sprintf("refused by the hook %q", h.Name)
-	}
+	o.Reason = cmp.Or(o.Reason, fmt.Sprintf("refused by the hook %q", h.Name))
 	return workers.HandlerFunc(func(_ context.Context, e *schema.Event) (schema.Result, error) {
 		return schema.Result{Decision: refusal(e.HookType), Reason: o.Reason}, nil
 	}), nil

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"os"
@@ -201,7 +202,7 @@ func TestNoSpellingOfAForbiddenPathPasses(t *testing.T) {
 			}
 		}
 		key := map[string]string{"Glob": "pattern", "read_many_files": "include", "Grep": "path", "mcp__x__open": "path", "file": "uri"}[tool]
-		input, err := schema.Marshal(map[string]any{orElse(key, "file_path"): path})
+		input, err := schema.Marshal(map[string]any{cmp.Or(key, "file_path"): path})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -103,7 +103,7 @@ func (p *pathPermission) refusal(e *schema.Event) error {
 		return err
 	}
 	for _, use := range u.uses {
-		if err := r.judge(use, orElse(e.Cwd, p.Base)); err != nil {
+		if err := r.judge(use, cmp.Or(e.Cwd, p.Base)); err != nil {
 			return err
 		}
 	}
@@ -117,7 +117,7 @@ type rules struct {
 }
 
 func (p *pathPermission) rules(e *schema.Event) (*rules, error) {
-	base := orElse(p.Base, e.Cwd)
+	base := cmp.Or(p.Base, e.Cwd)
 	allow, err1 := rootsAt(p.Allow, base)
 	deny, err2 := rootsAt(p.Deny, base)
 	readOnly, err3 := rootsAt(p.ReadOnly, base)

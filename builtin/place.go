@@ -36,10 +36,9 @@ func (p place) String() string { return p.path }
 // isOfWindows reports whether the path has the form of Windows, so that it cannot be
 // resolved here.
 func isOfWindows(path string) bool {
-	return strings.Contains(path, `\`) || len(path) > 1 && path[1] == ':' && isLetter(path[0])
+	letter := func(b byte) bool { return b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z' }
+	return strings.Contains(path, `\`) || len(path) > 1 && path[1] == ':' && letter(path[0])
 }
-
-func isLetter(b byte) bool { return b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z' }
 
 // isFileURL reports whether programs read a path as the URL of a file.
 func isFileURL(path string) bool {
@@ -217,7 +216,7 @@ func (p *place) mayBe(r *root) bool {
 
 // folded returns a path as the most permissive file system compares it.
 func folded(path string) string {
-	if isASCII(path) {
+	if !strings.ContainsFunc(path, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(path) // for ASCII, Unicode folding does only this
 	}
 	return strings.Map(func(r rune) rune {
@@ -226,15 +225,6 @@ func folded(path string) string {
 		}
 		return unicode.ToLower(r)
 	}, norm.NFKC.String(path))
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // below reports whether path is root or below it, by their names.

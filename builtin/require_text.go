@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,9 +76,7 @@ func (r *requireText) Handle(_ context.Context, e *schema.Event) (schema.Result,
 		return schema.Result{}, nil
 	}
 	guidance := r.guidance
-	if guidance == "" {
-		guidance = "The answer must contain " + lacks + ". Write the complete answer again, with it."
-	}
+	guidance = cmp.Or(guidance, "The answer must contain "+lacks+". Write the complete answer again, with it.")
 	return schema.Retried("the answer lacks "+lacks, schema.Append(schema.RoleSystem, guidance)), nil
 }
 

@@ -7,40 +7,27 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// roundTimeoutPost is the hook "round_timeout_post": it warns an agent once that its
-// round is about to end. Its only option is at_end. The settings of a round are fixed
-// when the round starts.
-type roundTimeoutPost struct{ endOptions }
-
+// newRoundTimeoutPost makes the hook "round_timeout_post": it warns an agent once that its
+// round is about to end. Its only option is at_end. The settings of a round are fixed when the
+// round starts.
 func newRoundTimeoutPost(h schema.Hook) (any, error) {
-	o, err := ending(h)
-	return roundTimeoutPost{o}, err
+	return newDelivery(h, sourceDelivery{source: schema.SourceTimeout, lead: "TIME LIMIT", text: warningsOf})
 }
 
-// Choose takes all warnings.
-func (d roundTimeoutPost) Choose(r *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
-	if d.waits(r) {
-		return nil
-	}
-	return chosen(due, from(schema.SourceTimeout))
-}
-
-// Render puts one warning after the other, because each must be read.
-func (d roundTimeoutPost) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
-	return d.ends(r, rendered(items, func(*schema.Item) string { return "TIME LIMIT" }, func(run []*schema.Item) string {
-		var warnings []string
-		for _, it := range run {
-			switch {
-			case it.TimeLimit == nil:
-				warnings = append(warnings, framed("TIME LIMIT", plain(it)))
-			case over(r, it):
-				warnings = append(warnings, fmt.Sprintf("[Round %d reached its time limit and is over. You need not do anything.]", it.TimeLimit.Round))
-			default:
-				warnings = append(warnings, warning(it.TimeLimit))
-			}
+// warningsOf puts one warning after the other, because each must be read.
+func warningsOf(r *schema.Receiver, run []*schema.Item) string {
+	var warnings []string
+	for _, it := range run {
+		switch {
+		case it.TimeLimit == nil:
+			warnings = append(warnings, framed("TIME LIMIT", plain(it)))
+		case over(r, it):
+			warnings = append(warnings, fmt.Sprintf("[Round %d reached its time limit and is over. You need not do anything.]", it.TimeLimit.Round))
+		default:
+			warnings = append(warnings, warning(it.TimeLimit))
 		}
-		return strings.Join(warnings, "\n\n")
-	}))
+	}
+	return strings.Join(warnings, "\n\n")
 }
 
 // over reports whether the warning is about a round before the agent's current one. The

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,9 +52,7 @@ func (g *roundTimeoutPre) Passes(tool string) bool {
 // Refuse returns the refusal of tool, with the allowed tools in its reason.
 func (g *roundTimeoutPre) Refuse(tool string, r *schema.Round) schema.Result {
 	head := fmt.Sprintf("TOOL `%s` REFUSED: the time of this round is over", tool)
-	if r == nil {
-		r = &schema.Round{}
-	}
+	r = cmp.Or(r, &schema.Round{})
 	if r.Denials > 0 {
 		head += fmt.Sprintf(" (attempt %d)", r.Denials)
 	}

@@ -53,8 +53,3 @@ func chosen(due []*schema.Item, want func(*schema.Item) bool) (out []*schema.Ite
 	}
 	return out
 }
-
-// from returns a filter for the items of one source.
-func from(source string) func(*schema.Item) bool {
-	return func(it *schema.Item) bool { return it.Source == source }
-}

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -8,40 +9,20 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// subagentComplete is the hook "subagent_complete": it delivers the results of subagents
+// newSubagentComplete makes the hook "subagent_complete": it delivers the results of subagents
 // that ran in the background, also of those that failed or timed out. Its only option is
 // at_end.
-type subagentComplete struct{ endOptions }
-
 func newSubagentComplete(h schema.Hook) (any, error) {
-	o, err := ending(h)
-	return subagentComplete{o}, err
-}
-
-// Choose takes all results of subagents.
-func (d subagentComplete) Choose(r *schema.Receiver, _ *schema.Peers, due []*schema.Item) []*schema.Item {
-	if d.waits(r) {
-		return nil
-	}
-	return chosen(due, from(schema.SourceSubagent))
-}
-
-// Render puts the results of a run of items into one batch.
-func (d subagentComplete) Render(r *schema.Receiver, items []*schema.Item) schema.Handout {
-	return d.ends(r, rendered(items, func(*schema.Item) string { return "SUBAGENT RESULT" }, func(run []*schema.Item) string {
-		var results []string
-		for _, it := range run {
-			results = append(results, plain(it))
-		}
-		return framed(fmt.Sprintf("SUBAGENT RESULTS (%d)", len(run)), strings.Join(results, "\n"))
-	}))
+	return newDelivery(h, sourceDelivery{source: schema.SourceSubagent, lead: "SUBAGENT RESULT", text: func(_ *schema.Receiver, run []*schema.Item) string {
+		return framed(fmt.Sprintf("SUBAGENT RESULTS (%d)", len(run)), strings.Join(plainTexts(run), "\n"))
+	}})
 }
 
 // subagentElement renders a result in tags. All foreign text is escaped, so that it
 // cannot forge a tag.
 func subagentElement(r *schema.SubagentResult) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<subagent_result id=%s status=%s>\n", attribute(r.ID), attribute(orElse(r.Status, "unknown")))
+	fmt.Fprintf(&b, "<subagent_result id=%s status=%s>\n", attribute(r.ID), attribute(cmp.Or(r.Status, "unknown")))
 	if r.Took > 0 {
 		fmt.Fprintf(&b, "  <time>%s</time>\n", secondsOf(r.Took, 1))
 	}
@@ -85,13 +66,6 @@ func visible(s string) string {
 		}
 		return r
 	}, s)
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // secondsOf formats a duration in seconds, with that many decimals.

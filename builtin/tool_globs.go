@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -92,7 +93,7 @@ func (r *reading) glob(pattern, base string) error {
 		if i < len(parts) && i > 0 {
 			fixed += "/"
 		}
-		r.use(orElse(fixed, "."))
+		r.use(cmp.Or(fixed, "."))
 		use := &r.uses[len(r.uses)-1]
 		use.base, use.rest, use.names = base, parts[i:], r.tool.matches
 	}

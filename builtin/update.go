@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -111,7 +112,7 @@ func (u *update) text(it *schema.Item) string {
 	if apart(it) {
 		return fmt.Sprintf("(%s; the text follows this message)", bytesOf(it.Object.Size))
 	}
-	text := orElse(strings.TrimSpace(it.Content), "(no text)")
+	text := cmp.Or(strings.TrimSpace(it.Content), "(no text)")
 	return cut(schema.MoveWorkspace(text, it.Answer.Workspace, it.Answer.Name), u.limit)
 }
 
