@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -89,9 +90,7 @@ func ReadMessage(v jsontext.Value) (Message, error) {
 		if Unmarshal(v, &m) != nil || !m.whole(v) {
 			m = Message{Native: v.Clone()}
 		}
-		if m.Role == "" {
-			m.Role = RoleAssistant
-		}
+		m.Role = cmp.Or(m.Role, RoleAssistant)
 		return m, nil
 	}
 	return m, fmt.Errorf("the message is %s; it must be a string, or an object with its text in content", KindName(v.Kind()))

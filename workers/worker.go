@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -91,9 +92,7 @@ type progress struct {
 
 // New returns a Worker. It runs no batch before [Worker.Load].
 func New(opt Options) *Worker {
-	if opt.Capacity == 0 {
-		opt.Capacity = 64
-	}
+	opt.Capacity = cmp.Or(opt.Capacity, 64)
 	if opt.Linger == 0 {
 		opt.Linger = defaultLinger
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,9 +19,7 @@ type logger struct {
 }
 
 func newLogger(log *slog.Logger) *logger {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &logger{log: log.With("component", "nats")}
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,7 @@ const askFor = 5 * time.Second
 // Follow is [Configs.Watch] for nodes that may not read the bucket: brokers send them its content,
 // and announce changes. Without an answer nothing changes here. It ends as Watch does.
 func Follow(ctx context.Context, nc *nats.Conn, log *slog.Logger, use func(Update)) error {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	subject, err := bus.ControlSubject(schema.VerbFollow, "")
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,7 @@ var errClosed = errors.New("the worker is stopping")
 
 // New returns a Runner. It starts no process before the first call.
 func New(opt Options) *Runner {
-	if opt.Logger == nil {
-		opt.Logger = slog.Default()
-	}
+	opt.Logger = cmp.Or(opt.Logger, slog.Default())
 	if opt.Environ == nil {
 		opt.Environ = os.Environ()
 	}

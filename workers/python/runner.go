@@ -1,6 +1,7 @@
 package python
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,9 +54,7 @@ var errClosed = errors.New("the worker is stopping")
 
 // New makes a Runner. It starts nothing before the first function is loaded.
 func New(opt Options) *Runner {
-	if opt.Logger == nil {
-		opt.Logger = slog.Default()
-	}
+	opt.Logger = cmp.Or(opt.Logger, slog.Default())
 	if opt.Environ == nil {
 		opt.Environ = os.Environ()
 	}

@@ -1,6 +1,7 @@
 package python
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,9 +31,7 @@ func newSite(environ []string, h schema.Hook, at workers.Site) (s site, err erro
 	if s.env, err = child.Environ(environ, h.Env); err != nil {
 		return site{}, err
 	}
-	if s.limits.Interpreter == "" {
-		s.limits.Interpreter = defaultInterpreter
-	}
+	s.limits.Interpreter = cmp.Or(s.limits.Interpreter, defaultInterpreter)
 	if s.limits.Hosts <= 0 {
 		s.limits.Hosts = defaultHosts
 	}

@@ -96,9 +96,7 @@ func New(opt Options) (*Client, error) {
 	if opt.Timeout <= 0 {
 		opt.Timeout = defaultTimeout
 	}
-	if opt.Retries == 0 {
-		opt.Retries = defaultRetries
-	}
+	opt.Retries = cmp.Or(opt.Retries, defaultRetries)
 	c := &Client{opt: opt, at: at}
 	if opt.HTTP != nil {
 		c.http = *opt.HTTP

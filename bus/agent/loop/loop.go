@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,9 +134,7 @@ func New(opt Options) (*Loop, error) {
 	opt.EventTimeout = or(opt.EventTimeout, DefaultEventTimeout)
 	opt.EndTimeout = or(opt.EndTimeout, DefaultEndTimeout)
 	opt.Runtime = or(opt.Runtime, "generic")
-	if opt.Logger == nil {
-		opt.Logger = slog.Default()
-	}
+	opt.Logger = cmp.Or(opt.Logger, slog.Default())
 	l := &Loop{opt: opt, tools: tools, conversation: &conversation{}}
 	l.begin()
 	return l, nil

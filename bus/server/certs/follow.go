@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"sync"
@@ -19,9 +20,7 @@ type followed[T any] struct {
 
 // follow reads the value for the first time, and returns an error if that fails.
 func follow[T any](paths []string, read func() (T, error), log *slog.Logger) (*followed[T], error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	f := &followed[T]{paths: paths, read: read, log: log, seen: stats(paths)}
 	var err error
 	f.value, err = read()

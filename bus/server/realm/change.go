@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,9 +139,7 @@ type Issue struct {
 // Add makes credentials and passes them to keep, which stores them. If that fails they are revoked, because
 // another process may have seen them.
 func Add(ctx context.Context, dir string, i Issue, keep func(creds []byte) error) (User, error) {
-	if i.Tenant == "" {
-		i.Tenant = DefaultTenant
-	}
+	i.Tenant = cmp.Or(i.Tenant, DefaultTenant)
 	if _, err := bus.Token(i.Name); err != nil {
 		return User{}, err
 	}
@@ -209,9 +208,7 @@ func (u *User) forgotten(now time.Time) bool {
 
 // Revoke revokes the credentials of a name. A server that follows the folder closes their connections.
 func Revoke(ctx context.Context, dir, tenant, name string) (u User, err error) {
-	if tenant == "" {
-		tenant = DefaultTenant
-	}
+	tenant = cmp.Or(tenant, DefaultTenant)
 	err = change(ctx, dir, func(r *Realm) error {
 		t, err := r.Tenant(tenant)
 		if err != nil {

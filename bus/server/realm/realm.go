@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -194,9 +195,7 @@ func (r *Realm) accountSound(id *Identity) error {
 
 // Tenant returns a tenant; an empty name is the default tenant.
 func (r *Realm) Tenant(name string) (*Tenant, error) {
-	if name == "" {
-		name = DefaultTenant
-	}
+	name = cmp.Or(name, DefaultTenant)
 	i := slices.IndexFunc(r.Tenants, func(t Tenant) bool { return t.Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("%w: the tenant %.64q does not exist; create it with `broker creds tenant add %s`", ErrNotFound, name, name)

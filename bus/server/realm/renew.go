@@ -1,6 +1,7 @@
 package realm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +14,7 @@ import (
 // The key is new, because the realm does not have the old private key, and because an old key that may have
 // leaked must not live longer.
 func Renew(ctx context.Context, dir, tenant, name string, good *time.Duration, keep func(creds []byte) error) (User, error) {
-	if tenant == "" {
-		tenant = DefaultTenant
-	}
+	tenant = cmp.Or(tenant, DefaultTenant)
 	var old, u User
 	var made *signed
 	err := change(ctx, dir, func(r *Realm) (err error) {

@@ -1,6 +1,7 @@
 package freezes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,9 +87,7 @@ type Freezes struct {
 // Open creates or opens the bucket. It returns when this process knows the freezes, and follows them until
 // [Freezes.Close]. If the newest revision is unreadable it uses an earlier one, if the bucket has one.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Freezes, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	b, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
 		Bucket: Bucket, Description: "whose tool calls the hook fabric refuses until further notice", Replicas: max(o.Replicas, 1),
 		Storage: jetstream.FileStorage, History: history, MaxBytes: maxBytes, MaxValueSize: maxRecord,

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,9 +85,7 @@ var errClosed = errors.New("the mirror was closed")
 
 // Follow returns a mirror that has applied everything that was in the bucket at the time of the call.
 func (b *Bucket) Follow(ctx context.Context, o MirrorOptions) (*Mirror, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	life, stop := context.WithCancelCause(context.Background())
 	m := &Mirror{
 		bucket: b, o: o, log: o.Logger.With("bucket", b.stream), stop: stop,

@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,9 +122,7 @@ func OpenExisting(ctx context.Context, js jetstream.JetStream, o Options) (*Obje
 
 func newObjects(js jetstream.JetStream, o Options) *Objects {
 	log := o.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	life, stop := context.WithCancel(context.Background())
 	return &Objects{store: newStore(js, planOf(o.Bucket)), log: log, upload: make(chan struct{}, planOf(o.Bucket).uploads), slots: make(chan struct{}, maxLoads), life: life, stop: stop}
 }

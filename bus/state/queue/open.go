@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,24 +128,14 @@ func (q *Queue) open(ctx context.Context, js jetstream.JetStream) (err error) {
 
 // complete sets the defaults.
 func (o *Options) complete() error {
-	if o.Dedup == 0 {
-		o.Dedup = DefaultDedup
-	}
+	o.Dedup = cmp.Or(o.Dedup, DefaultDedup)
 	if o.Dedup < lapsedFor {
 		return fmt.Errorf("ends are remembered for %v; write at least %v", o.Dedup, lapsedFor)
 	}
-	if o.MaxPerScope == 0 {
-		o.MaxPerScope = 10_000
-	}
-	if o.MaxItems == 0 {
-		o.MaxItems = 1_000_000
-	}
-	if o.MaxEnds == 0 {
-		o.MaxEnds = 1_000_000
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.MaxPerScope = cmp.Or(o.MaxPerScope, 10_000)
+	o.MaxItems = cmp.Or(o.MaxItems, 1_000_000)
+	o.MaxEnds = cmp.Or(o.MaxEnds, 1_000_000)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Watch.complete()
 	return nil
 }

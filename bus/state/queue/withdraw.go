@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -40,9 +41,7 @@ func (q *Queue) current(ctx context.Context, key string) (*entry, schema.ItemSta
 		return nil, "", fmt.Errorf("%w as %.300s; 'broker pending' lists the messages that wait", ErrNotFound, key)
 	case m.Kind != kv.Put:
 		state := schema.ItemState(m.Header.Get(headerState))
-		if state == "" {
-			state = schema.Withdrawn
-		}
+		state = cmp.Or(state, schema.Withdrawn)
 		return nil, state, nil
 	}
 	it, err := decode(m)

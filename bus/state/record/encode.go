@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -25,9 +26,7 @@ type encoder struct {
 }
 
 func newEncoder(o *Options) *encoder {
-	if o.Rules == nil {
-		o.Rules = new(redact.Rules)
-	}
+	o.Rules = cmp.Or(o.Rules, new(redact.Rules))
 	return &encoder{o: o}
 }
 

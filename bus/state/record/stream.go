@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,9 +46,7 @@ type Limits struct {
 
 func (l Limits) config() jetstream.StreamConfig {
 	age, bytes := l.Age, l.Bytes
-	if age == 0 {
-		age = DefaultAge
-	}
+	age = cmp.Or(age, DefaultAge)
 	if bytes == 0 {
 		bytes = kv.Share(l.Room, parts, DefaultBytes, MinBytes)
 	}

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -82,9 +83,7 @@ func Start(js jetstream.JetStream, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Written == nil {
 		o.Written = func(int) {}
 	}

@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,9 +93,7 @@ type Rounds struct {
 
 // Open creates or opens the bucket, and follows it until [Rounds.Close].
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Rounds, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Conflict == nil {
 		o.Conflict = func() {}
 	}

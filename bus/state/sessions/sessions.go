@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -90,9 +91,7 @@ type Agent struct {
 
 // Open creates or opens the buckets.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	names, err := kv.Open(ctx, js, jetstream.KeyValueConfig{
 		Bucket: Bucket, Description: "the names of the hook fabric's agents, by their sessions", Replicas: max(o.Replicas, 1),
 		Storage: jetstream.FileStorage, History: 1, TTL: sessionFor, MaxBytes: kv.Share(o.Room, 64, maxSessionBytes, minSessionBytes), MaxValueSize: maxSession,

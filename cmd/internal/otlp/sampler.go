@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"strconv"
 	"strings"
@@ -12,9 +13,7 @@ import (
 // that a trace is kept whole or not at all.
 func (r *reading) sampler() trace.Sampler {
 	name := r.env(envSampler)
-	if name == "" {
-		name = "parentbased_always_on"
-	}
+	name = cmp.Or(name, "parentbased_always_on")
 	root, parents := strings.CutPrefix(name, "parentbased_")
 	var share float64
 	switch root {
