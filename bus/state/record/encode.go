@@ -85,23 +85,18 @@ func trim(rec *schema.Record) {
 	}
 }
 
-// hash returns the SHA-256 of the canonical form of a value; empty: there is no value, or it is invalid. canonical: the value
-// is in that form.
-func (c *encoder) hash(v jsontext.Value, canonical bool) string {
+// hash returns the SHA-256 of the canonical form of a value; empty: there is no value, or it is invalid.
+func (c *encoder) hash(v jsontext.Value) string {
 	if len(v) == 0 {
 		return ""
 	}
-	form := []byte(v)
-	if !canonical {
-		var err error
-		form, err = jsontext.AppendFormat(c.scratch[:0], v, jsontext.AllowInvalidUTF8(true), jsontext.ReorderRawObjects(true),
-			jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
-		if err != nil {
-			return ""
-		}
-		if c.scratch = form; cap(form) > spare {
-			c.scratch = nil
-		}
+	form, err := jsontext.AppendFormat(c.scratch[:0], v, jsontext.AllowInvalidUTF8(true), jsontext.ReorderRawObjects(true),
+		jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
+	if err != nil {
+		return ""
+	}
+	if c.scratch = form; cap(form) > spare {
+		c.scratch = nil
 	}
 	sum := sha256.Sum256(form)
 	var text [len(hashPrefix) + 2*sha256.Size]byte
