@@ -16,7 +16,6 @@ import (
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/server/certs"
-	"github.com/hookfabric/hookfabric/bus/server/certs/certstest"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -35,7 +34,7 @@ func connections(t *testing.T) map[string]*nats.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(foreign.Close)
-	ca := certstest.New(t, "ours")
+	ca := bustest.NewAuthority(t, "ours")
 	secure := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", TLS: ca.Issue(t, "server")})
 	wrapped, err := bus.Connect(t.Context(), bus.Options{URL: secure.ClientURL(), TLS: certs.Files{CA: ca.File}})
 	if err != nil {
