@@ -81,9 +81,19 @@ func layerRules() map[string]layerRule {
 		"bus/bustest": {own: []string{"schema", "schema/guard", "bus", "bus/server", "bus/server/certs"}, modules: []string{modJSON, modNATS, modServer}},
 		// The files of the NATS server, which only its source documents.
 		"bus/server/internal/blocks": {modules: []string{"github.com/klauspost/compress", "github.com/minio/highwayhash"}},
-		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "schema/trace", "bus", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/dispatch", "bus/state", "bus/state/..."},
-			modules: []string{modNATS, modNUID, modProm, modJSON, modSync, modUUID}},
+		// The parts of the aggregator import only parts below them.
+		"bus/aggregator": {own: []string{"schema", "schema/guard", "schema/trace", "bus", "bus/aggregator/...", "bus/dispatch", "bus/state", "bus/state/freezes"},
+			modules: []string{modNATS, modNUID, modProm}},
+		"bus/aggregator/control": {own: []string{"schema", "schema/guard", "schema/hooksyaml", "bus", "bus/aggregator/deliver", "bus/aggregator/intake", "bus/aggregator/internal/lifetime", "bus/aggregator/observe",
+			"bus/aggregator/ratelimit", "bus/aggregator/stages", "bus/aggregator/stores", "bus/dispatch", "bus/state", "bus/state/..."}, modules: []string{modNATS, modJSON, modSync, modUUID}},
+		"bus/aggregator/deliver": {own: []string{"schema", "schema/trace", "bus", "bus/aggregator/internal/lifetime", "bus/aggregator/observe", "bus/aggregator/stages", "bus/aggregator/stores",
+			"bus/dispatch", "bus/state/kv", "bus/state/queue", "bus/state/rounds", "bus/state/sessions"}, not: io},
+		"bus/aggregator/intake":            {own: []string{"schema", "bus", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/dispatch"}, modules: []string{modNATS, modProm, modSync}},
+		"bus/aggregator/remote":            {own: []string{"schema", "bus", "bus/dispatch"}, modules: []string{modNATS}},
+		"bus/aggregator/stages":            {own: []string{"schema", "bus/dispatch"}, not: io},
+		"bus/aggregator/stores":            {own: []string{"schema", "bus/state/queue", "bus/state/rounds", "bus/state/sessions"}},
 		"bus/aggregator/ratelimit":         {not: io},
+		"bus/aggregator/internal/lifetime": {own: []string{"schema"}, not: io},
 		"bus/aggregator/internal/logevery": {not: io},
 		// It tells operators what happened, and decides nothing.
 		"bus/aggregator/observe": {own: []string{"schema", "bus", "bus/aggregator/internal/logevery", "bus/dispatch", "bus/state/queue", "bus/state/record"}, modules: []string{modNATS, modProm}},
@@ -116,7 +126,7 @@ func layerRules() map[string]layerRule {
 		"cmd/agentshim/...": {own: []string{"schema", "schema/guard", "schema/match", "schema/trace", "bus", "bus/server/certs", "bus/client", "bus/chown", "bus/agent/render", "bus/proctree", "bus/snapshot", "cmd/agentshim/...", "cmd/internal/otlp", "cmd/internal/pace", "cmd/internal/program"},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
-			own: []string{"schema", "schema/hooksyaml", "schema/match", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
+			own: []string{"schema", "schema/hooksyaml", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/control", "bus/aggregator/deliver", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/aggregator/stores", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
 				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},

@@ -125,9 +125,9 @@
 // # One message to a busy agent
 //
 //  1. schema/item.go defines the stored item; cmd/broker/app/inject.go sends it.
-//  2. bus/aggregator/control.go receives the request. bus/state/queue stores the item on disk,
+//  2. bus/aggregator/control/control.go receives the request. bus/state/queue stores the item on disk,
 //     and every broker mirrors it. bus/state/kv does all reads and writes of state.
-//  3. bus/aggregator/deliver.go claims the items that are due, with one write, when the
+//  3. bus/aggregator/deliver/claim.go claims the items that are due, with one write, when the
 //     agent's next event arrives.
 //  4. builtin/stages.go selects the items and renders their text for the agent.
 //  5. bus/client/ack.go acknowledges the delivery. Without it the item is delivered again.
@@ -148,8 +148,8 @@
 // # One configuration
 //
 //  1. schema/hooksyaml/read.go reads hooks.yaml into a schema.Config.
-//  2. bus/aggregator/configure.go receives a new configuration, hooks.go hooks of one agent.
-//  3. bus/aggregator/spread.go proposes it, waits until every node has loaded it, and
+//  2. bus/aggregator/control/configure.go receives a new configuration, hooks.go hooks of one agent.
+//  3. bus/aggregator/control/spread.go proposes it, waits until every node has loaded it, and
 //     activates it.
 //  4. bus/state/propose.go and activate.go store the versions and the pointer to the active one.
 //     follow.go informs nodes, and lease.go decides which brokers may answer with it.

@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/intake"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
@@ -23,12 +26,12 @@ import (
 // lookups.
 func BenchmarkNothing(b *testing.B) {
 	s := bustest.Start(b)
-	b.Run("alone", func(b *testing.B) { benchmarkNothing(b, s, Memory{}) })
+	b.Run("alone", func(b *testing.B) { benchmarkNothing(b, s, stores.Memory{}) })
 	b.Run("with a memory", func(b *testing.B) { benchmarkNothing(b, s, opened(b, s)) })
 }
 
 // opened returns stores with much state of other agents.
-func opened(b *testing.B, s *server.Server) Memory {
+func opened(b *testing.B, s *server.Server) stores.Memory {
 	js, err := jetstream.New(bustest.Connect(b, s, "state"))
 	if err != nil {
 		b.Fatal(err)
@@ -50,20 +53,20 @@ func opened(b *testing.B, s *server.Server) Memory {
 		_ = r.Close(context.Background())
 		_ = who.Close(context.Background())
 	})
-	for range 1000 {
-		it := &schema.Item{Scope: schema.Scope{Agent: "another"}, Producer: "p", Name: newID(), Source: "ci", Strategy: schema.ToolResult, Content: "x"}
+	for i := range 1000 {
+		it := &schema.Item{Scope: schema.Scope{Agent: "another"}, Producer: "p", Name: strconv.Itoa(i), Source: "ci", Strategy: schema.ToolResult, Content: "x"}
 		if _, err := q.Enqueue(b.Context(), it); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return Memory{Queue: q, Rounds: r, Sessions: who}
+	return stores.Memory{Queue: q, Rounds: r, Sessions: who}
 }
 
-func benchmarkNothing(b *testing.B, s *server.Server, m Memory) {
+func benchmarkNothing(b *testing.B, s *server.Server, m stores.Memory) {
 	a, err := Start(Options{
 		Events: bustest.Connect(b, s, "events"), Work: bustest.Connect(b, s, "work"), Logger: slog.New(slog.DiscardHandler),
 		Interest: func(string) bool { return false }, Memory: m,
-		Stages: func(h *schema.Hook) (Stage, error) { return builtin.Stage(h) },
+		Stages: func(h *schema.Hook) (any, error) { return builtin.Stage(h) },
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -85,8 +88,8 @@ func benchmarkNothing(b *testing.B, s *server.Server, m Memory) {
 	msg.Reply = "_INBOX.nobody"
 	b.ReportAllocs()
 	for b.Loop() {
-		e := &arrival{msg: msg, at: time.Now(), from: a.intake.first}
-		if a.handle(e); !e.judged {
+		e := &intake.Arrival{Msg: msg, At: time.Now()}
+		if a.judging.handle(e); !e.Judged {
 			b.Fatal("it was not judged")
 		}
 	}

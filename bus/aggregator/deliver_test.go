@@ -223,7 +223,7 @@ func TestAStageThatBreaksLosesNothing(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMemory()
-				opt := aggregator.Options{Memory: m.all(), Stages: func(h *schema.Hook) (aggregator.Stage, error) {
+				opt := aggregator.Options{Memory: m.all(), Stages: func(h *schema.Hook) (any, error) {
 					switch {
 					case h.Handler == schema.HumanInput:
 						return stages(h)
@@ -277,7 +277,7 @@ func (c chokes) Render(r *schema.Receiver, items []*schema.Item) schema.Handout 
 func TestWhatCanNotBeSaidHoldsBackItsSourceOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		f := startWith(t, aggregator.Options{Memory: m.all(), Stages: func(h *schema.Hook) (aggregator.Stage, error) {
+		f := startWith(t, aggregator.Options{Memory: m.all(), Stages: func(h *schema.Hook) (any, error) {
 			if h.Handler == schema.HumanInput {
 				return stages(h)
 			}
@@ -314,7 +314,7 @@ func TestWhatCanNotBeSaidHoldsBackItsSourceOnly(t *testing.T) {
 func TestWhatAStageLeavesOutIsFilledIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		f := startWith(t, aggregator.Options{Memory: m.all(), Stages: func(*schema.Hook) (aggregator.Stage, error) { return breaks{source: "ci"}, nil }},
+		f := startWith(t, aggregator.Options{Memory: m.all(), Stages: func(*schema.Hook) (any, error) { return breaks{source: "ci"}, nil }},
 			library{}, stage(schema.HumanInput, schema.PostToolUse))
 		m.put(&schema.Item{Source: "ci", Content: "one"})
 		m.put(&schema.Item{Source: "ci", Content: "two"})

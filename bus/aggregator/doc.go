@@ -3,32 +3,37 @@
 // share the work through a queue group. An aggregator holds no state that another one
 // cannot read.
 //
-// receiver.go receives an event and stamps it with the time. Events that come faster than they can
-// be judged wait in admission.go, and admit.go decides which of them may. pipeline.go lists the steps
-// that each event then passes:
+// intake/receiver.go receives an event and stamps it with the time. Events that come faster than they
+// can be judged wait in intake/admission.go. pipeline.go lists the steps that each event then passes:
 //
-//  1. checkreply.go ends events without an inbox for the answer.
-//  2. decode.go reads the headers.
-//  3. dropstale.go ends events whose shims have given up.
-//  4. checklease.go waits until the active configuration is known.
-//  5. chargeagent.go counts the event towards the limits of its agent (limits.go).
-//  6. awaitlarge.go has large events of one agent wait for each other.
-//  7. startspan.go begins the span of a traced event.
-//  8. verify.go answers malformed events.
-//  9. notice.go stores that the agent is there.
-//  10. checkfreeze.go denies calls of frozen agents (freeze.go).
-//  11. selecthooks.go finds the plan, and answers events that no hook matches.
-//  12. shed.go answers by failure policies what would be judged too late.
-//  13. judge.go runs the hooks: caller.go sends batches to workers, and gate.go denies tools after
-//     a round's hard limit.
-//  14. rechecklease.go looks at the lease again before a tool call passes.
-//  15. remember.go updates the agent's state: deliver.go delivers messages, acks.go stores
-//     acknowledgements.
-//  16. sendverdict.go sends the verdict and records it.
+//  1. checkReply (intake/steps.go) ends events without an inbox for the answer.
+//  2. decode (intake/steps.go) reads the headers.
+//  3. dropStale (intake/steps.go) ends events whose shims have given up.
+//  4. checkLease (intake/steps.go) waits until the active configuration is known.
+//  5. chargeAgent (intake/steps.go) counts the event towards the limits of its agent.
+//  6. awaitLarge (intake/steps.go) has large events of one agent wait for each other.
+//  7. startSpan (startspan.go) begins the span of a traced event.
+//  8. verify (verify.go) answers malformed events.
+//  9. notice (selecthooks.go) stores that the agent is there.
+//  10. checkFreeze (checkfreeze.go) denies calls of frozen agents.
+//  11. selectHooks (selecthooks.go) finds the plan, and answers events that no hook matches.
+//  12. shed (shed.go) answers by failure policies what would be judged too late.
+//  13. judge (judge.go) runs the hooks; gate.go denies tools after a round's hard limit.
+//  14. recheckLease (judge.go) looks at the lease again before a tool call passes.
+//  15. remember (judge.go) updates the agent's state and delivers its messages.
+//  16. sendVerdict (sendverdict.go) sends the verdict and records it.
 //
-// aggregator.go groups the state of an aggregator by its purpose. life.go follows the workers' heartbeats, and keeper.go warns agents before a round's hard limit.
-// memory.go defines the stores, stage.go the hooks that the aggregator runs itself. The
-// package observe reports what happened; control.go and verbs.go serve operators.
+// The packages below this one each have one task, and import packages below them in this list only:
+//
+//   - control serves the requests of operators, orchestrators, agents and workers.
+//   - deliver delivers messages, stores acknowledgements, and warns agents before a round's hard limit.
+//   - intake receives events, holds those that wait, and limits what one agent uses.
+//   - remote reaches the workers: it sends batches and follows heartbeats.
+//   - stages makes the hooks that the aggregator runs itself.
+//   - stores names the stores of agents' state.
+//   - observe tells operators what happened; ratelimit has the tables of limits.
+//
+// aggregator.go starts and connects them.
 //
 // All exported methods are safe for concurrent use.
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/deliver"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/schema"
@@ -91,7 +92,7 @@ func TestTheWarningOfARoundBeforeIsToldAsOne(t *testing.T) {
 		m.round = &schema.Round{Agent: "a", Start: 9}
 		m.leads = &schema.Round{Agent: "a", Start: 12, Number: 1}
 		f := remembering(t, m, library{}, stage(schema.RoundTimeoutPost, schema.PostToolUse))
-		m.put(&schema.Item{Source: schema.SourceTimeout, Producer: aggregator.RoundProducer, Number: 9, TimeLimit: &schema.TimeLimit{}})
+		m.put(&schema.Item{Source: schema.SourceTimeout, Producer: deliver.RoundProducer, Number: 9, TimeLimit: &schema.TimeLimit{}})
 		v := f.ask(event(schema.PostToolUse))
 		if len(v.Injections) != 1 || !strings.Contains(v.Injections[0].Content, "You need not do anything") {
 			t.Errorf("%+v", v)
@@ -188,7 +189,7 @@ func TestAGateThatBreaksRefuses(t *testing.T) {
 				if where != "load" {
 					m.round = over()
 				}
-				f := startWith(t, aggregator.Options{Memory: m.all(), Stages: func(*schema.Hook) (aggregator.Stage, error) {
+				f := startWith(t, aggregator.Options{Memory: m.all(), Stages: func(*schema.Hook) (any, error) {
 					if where == "load" {
 						return nil, fmt.Errorf("the option \"tools\" is not there")
 					}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -57,7 +58,7 @@ func (h *histories) Part(_ context.Context, digest string, offset int64) ([]byte
 func TestPartsOfConversationsAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &histories{parts: map[string]int64{"small": 3, "large": schema.MaxPart}}
-		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Histories: store}}, library{})
+		f := startWith(t, aggregator.Options{Memory: stores.Memory{Histories: store}}, library{})
 		for _, c := range []struct{ request, answer, code, says string }{
 			{`part.a {"digest":"small"}`, "", schema.CodeBadRequest, "hook.v1.ctl.part._"},
 			{`part._ {"digest":"other"}`, "", schema.CodeNotFound, "no such object"},
@@ -102,7 +103,7 @@ func (h *slowHistories) Part(ctx context.Context, digest string, offset int64) (
 func TestLargeAnswersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowHistories{histories: histories{room: 1, parts: map[string]int64{"part": 3}}, let: make(chan struct{})}
-		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Histories: store}}, library{})
+		f := startWith(t, aggregator.Options{Memory: stores.Memory{Histories: store}}, library{})
 		const asked, room = 40, 13 // 32 MiB of 7/3 MiB each
 		codes := make(chan string, asked)
 		for range asked {
@@ -145,7 +146,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 
 func TestPartsOfConversationsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Histories: &histories{1, map[string]int64{}}},
+		f := startWith(t, aggregator.Options{Memory: stores.Memory{Histories: &histories{1, map[string]int64{}}},
 			Allowances: ratelimit.Allowances{HistoryBytes: schema.MaxPart + 3}}, library{})
 		data := func(size int) string {
 			return `{"data":"` + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), size)) + `"}`

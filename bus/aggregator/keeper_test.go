@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -17,7 +18,7 @@ func TestManyAgentsWhoseTimeIsOverAreWarnedOnceEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const agents = 20_000
 		m := newMemory()
-		startWith(t, aggregator.Options{Memory: aggregator.Memory{Queue: quickQueue{m}, Rounds: manyRounds{fakeRounds{m}, agents}}, Stages: stages},
+		startWith(t, aggregator.Options{Memory: stores.Memory{Queue: quickQueue{m}, Rounds: manyRounds{fakeRounds{m}, agents}}, Stages: stages},
 			library{}, stage(schema.RoundTimeoutPost, schema.PostToolUse))
 		<-time.After(10 * time.Second)
 		if got := len(m.said("enqueue")); got != agents {

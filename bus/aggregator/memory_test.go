@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
@@ -51,8 +52,8 @@ func newMemory() *memory {
 }
 
 // all returns the memory in the form that the aggregator uses.
-func (m *memory) all() aggregator.Memory {
-	return aggregator.Memory{Queue: m, Rounds: fakeRounds{m}, Sessions: fakeSessions{m}, Objects: m}
+func (m *memory) all() stores.Memory {
+	return stores.Memory{Queue: m, Rounds: fakeRounds{m}, Sessions: fakeSessions{m}, Objects: m}
 }
 
 // called notes a call, and fails it if the memory cannot be reached.
@@ -410,7 +411,7 @@ func (m fakeSessions) Lately(_ context.Context, host string) ([]schema.AgentStat
 }
 
 // stages makes the built-in stages.
-func stages(h *schema.Hook) (aggregator.Stage, error) { return builtin.Stage(h) }
+func stages(h *schema.Hook) (any, error) { return builtin.Stage(h) }
 
 // stage returns a hook that is a stage.
 func stage(handler string, t schema.EventType, change ...func(*schema.Hook)) schema.Hook {

@@ -1,14 +1,15 @@
 package aggregator
 
 import (
-	"fmt"
+	"context"
+	"log/slog"
 	"strings"
-	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/deliver"
+	"github.com/hookfabric/hookfabric/bus/aggregator/intake"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
@@ -16,38 +17,44 @@ import (
 
 // steps returns the steps that an event passes, in order. A step either ends the event's way, with
 // or without an answer, or hands it on.
-func (a *Aggregator) steps() pipeline {
+func (j *judging) steps() pipeline {
+	in := j.intake
 	return pipeline{
-		checkReply{&a.report},
-		decode{},
-		dropStale{&a.intake.beats, &a.report},
-		checkLease{a},
-		chargeAgent{&a.intake.limits},
-		awaitLarge{a},
-		startSpan{&a.config, a.opt.Tracer},
-		verify{a},
-		notice{a},
-		checkFreeze{a},
-		selectHooks{a},
-		shed{a},
-		judge{a},
-		recheckLease{a},
-		remember{a},
-		sendVerdict{a},
+		{"checkReply", arriving(in.CheckReply)},
+		{"decode", arriving(in.Decode)},
+		{"dropStale", arriving(in.DropStale)},
+		{"checkLease", arriving(in.CheckLease)},
+		{"chargeAgent", arriving(in.ChargeAgent)},
+		{"awaitLarge", arriving(in.AwaitLarge)},
+		{"startSpan", j.startSpan},
+		{"verify", j.verify},
+		{"notice", j.notice},
+		{"checkFreeze", j.checkFreeze},
+		{"selectHooks", j.selectHooks},
+		{"shed", j.shed},
+		{"judge", j.judge},
+		{"recheckLease", j.recheckLease},
+		{"remember", j.remember},
+		{"sendVerdict", j.sendVerdict},
 	}
 }
 
-// A step is one part of the way of an event.
-type step interface {
-	// pass reports whether the event goes on to the next step.
-	pass(e *arrival) bool
+// A step is one part of the way of an event. pass reports whether the event goes on to the next one.
+type step struct {
+	name string
+	pass func(e *event) bool
+}
+
+// arriving makes a step of one that only needs the arrival.
+func arriving(pass func(*intake.Arrival) bool) func(*event) bool {
+	return func(e *event) bool { return pass(e.Arrival) }
 }
 
 // A pipeline is the steps of an event in their order.
 type pipeline []step
 
 // run passes an event through the steps.
-func (p pipeline) run(e *arrival) {
+func (p pipeline) run(e *event) {
 	for _, s := range p {
 		if !s.pass(e) {
 			return
@@ -59,61 +66,59 @@ func (p pipeline) run(e *arrival) {
 func (p pipeline) String() string {
 	names := make([]string, len(p))
 	for i, s := range p {
-		_, names[i], _ = strings.Cut(fmt.Sprintf("%T", s), ".")
+		names[i] = s.name
 	}
 	return strings.Join(names, "\n")
 }
 
-// handle passes an event of a receiver through the steps.
-func (a *Aggregator) handle(e *arrival) {
-	defer a.intake.limits.leave(&e.charge)
-	defer func() { e.span.Done() }()
-	a.intake.pipeline.run(e)
+// A judging is what the steps of an event need after its receipt.
+type judging struct {
+	ctx        context.Context //nolint:containedctx // the life of the calls under way
+	pipeline   pipeline
+	config     *configuration
+	intake     *intake.Intake
+	limits     *intake.Limits
+	readiness  *readiness
+	freezes    *freezeState
+	deliverer  *deliver.Deliverer
+	dispatcher *dispatch.Dispatcher
+	replies    *replies
+	tracer     *trace.Tracer
+	report     *observe.Report
+	log        *slog.Logger
 }
 
-// An arrival is an event message with the results of the steps.
-type arrival struct {
-	waiter
-	judgement
+// An event is an arrival with the state that it is judged by, and the verdict.
+type event struct {
+	*intake.Arrival
 
-	msg  *nats.Msg
-	at   time.Time // when it was received
-	from *receiver
-	req  bus.EventRequest
-	err  error // why the event cannot be judged as it is
-	// charge is the event's share of the limits of its agent.
-	charge charge
-	span   *trace.Span // nil: the event is not traced
-}
-
-// A waiter is how long an event waited, and may wait.
-type waiter struct {
-	waited time.Duration
-	beat   *callBeat // nil: its shim gets no heartbeats
-	until  time.Time // when it leaves the admission queue
-	late   bool      // it would not be judged in time
-	parsed bool
-}
-
-// A judgement is the state that an event is judged by, and the verdict.
-type judgement struct {
-	act     *active
+	act     *stages.Config
 	frozen  *frozen
 	plan    *dispatch.Plan
 	asked   *dispatch.Request
 	verdict schema.Verdict
-	judged  bool
+	span    *trace.Span // nil: the event is not traced
 }
 
-// size returns about how many bytes an event takes while it waits.
-func (e *arrival) size() int { return len(e.msg.Data) + arrivalSize }
-
-// overdue reports whether an event has waited for too long to be judged.
-func (e *arrival) overdue() bool {
-	return e.late || e.waited > e.req.Left/2 || e.beat == nil && e.waited > beforeAgain
+// handle passes an event through the steps.
+func (j *judging) handle(arrived *intake.Arrival) {
+	e := &event{Arrival: arrived}
+	defer j.intake.Release(arrived)
+	defer func() { e.span.Done() }()
+	j.pipeline.run(e)
 }
 
-// answered returns the event as it is reported afterwards.
-func (e *arrival) answered() *observe.Answered {
-	return &observe.Answered{Routing: &e.req.Routing, Msg: e.msg, Arrived: e.at}
+// request returns the event in the dispatcher's form.
+func (e *event) request() *dispatch.Request {
+	return &dispatch.Request{
+		Routing: e.Req.Routing, Attempt: e.Req.Attempt, Deadline: e.At.Add(e.Req.Left), Body: e.Req.Body, Span: e.span, Waiting: e.Waits,
+	}
+}
+
+// trivial reports whether an event is answered at once: no hook matches it, and the stored state of
+// its agent does not matter.
+func (j *judging) trivial(req *bus.EventRequest) bool {
+	act := j.config.active.Load()
+	plan := act.Plan(req.Agent, req.Event, req.Tool)
+	return plan.Empty() && !j.concerned(act, plan, req)
 }

@@ -2,6 +2,7 @@ package aggregator
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,48 +17,50 @@ func TestAnEventPassesTheStepsInThisOrder(t *testing.T) {
 		"checkReply", "decode", "dropStale", "checkLease", "chargeAgent", "awaitLarge", "startSpan", "verify",
 		"notice", "checkFreeze", "selectHooks", "shed", "judge", "recheckLease", "remember", "sendVerdict",
 	}
-	if d := cmp.Diff(want, strings.Split((&Aggregator{}).steps().String(), "\n")); d != "" {
+	if d := cmp.Diff(want, strings.Split((&judging{}).steps().String(), "\n")); d != "" {
 		t.Errorf("the steps (-want +got):\n%s", d)
 	}
 }
 
-// TestEachStepHasAFileAndTheDocumentationNamesThemInOrder checks that each step is in the file of
-// its name, and that doc.go lists the files in the order of the steps.
-func TestEachStepHasAFileAndTheDocumentationNamesThemInOrder(t *testing.T) {
+// TestTheDocumentationNamesTheStepsInTheirOrder checks that doc.go lists the steps in their order,
+// and after each the file that has it.
+func TestTheDocumentationNamesTheStepsInTheirOrder(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := string(doc)
-	for step := range strings.SplitSeq((&Aggregator{}).steps().String(), "\n") {
-		file := strings.ToLower(step) + ".go"
+	listed := regexp.MustCompile(`//  \d+\. (\w+) \(([\w/.]+)\)`).FindAllStringSubmatch(string(doc), -1)
+	steps := strings.Split((&judging{}).steps().String(), "\n")
+	if len(listed) != len(steps) {
+		t.Fatalf("doc.go lists %d steps of %d", len(listed), len(steps))
+	}
+	for i, step := range steps {
+		name, file := listed[i][1], listed[i][2]
 		code, err := os.ReadFile(file)
-		if err != nil || strings.Count(string(code), ") pass(e *arrival) bool {") != 1 {
-			t.Errorf("%s does not have the step %s: %v", file, step, err)
-		}
-		before, after, found := strings.Cut(rest, file)
-		if rest = after; !found {
-			t.Fatalf("doc.go does not name %s after the file of the step before it; what follows is:\n%s", file, before)
+		method := regexp.MustCompile(`(?i)\) ` + step + `\(e \*(event|Arrival)\) bool \{`)
+		if name != step || err != nil || !method.Match(code) {
+			t.Errorf("doc.go lists %s of %s as step %d, which is %s: %v", name, file, i+1, step, err)
 		}
 	}
-}
-
-// ends is a step that hands a number of events on, and then no more.
-type ends struct{ left, seen *int }
-
-func (s ends) pass(*arrival) bool {
-	*s.seen++
-	*s.left--
-	return *s.left >= 0
 }
 
 func TestAStepThatEndsTheWayOfAnEventIsTheLastOne(t *testing.T) {
-	left, first, last := 1, 0, 0
-	p := pipeline{ends{&left, &first}, ends{new(int), &last}}
-	for range 3 {
-		p.run(new(arrival))
+	left, seen := 1, [2]int{}
+	p := pipeline{
+		{"first", func(*event) bool {
+			seen[0]++
+			left--
+			return left >= 0
+		}},
+		{"last", func(*event) bool {
+			seen[1]++
+			return true
+		}},
 	}
-	if first != 3 || last != 1 {
-		t.Errorf("the first step saw %d events, the last one %d", first, last)
+	for range 3 {
+		p.run(new(event))
+	}
+	if seen != [2]int{3, 1} {
+		t.Errorf("the steps saw %v events", seen)
 	}
 }

@@ -14,7 +14,9 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/control"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -84,7 +86,7 @@ func TestABrokerThatLostTouchVouchesForNothing(t *testing.T) {
 }
 
 // lostLease is one that is not renewed any more.
-type lostLease struct{ aggregator.Lease }
+type lostLease struct{ control.Lease }
 
 func (lostLease) Wait(context.Context) error { return errors.New("nobody is there") }
 
@@ -114,7 +116,7 @@ const refusedCall = `{"event_id":"` + eventID + `","time":"2026-11-21T10:00:00Z"
 func TestWhatNobodyJudgedIsCountedAndToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Unjudged: &recorder{known: map[string]bool{}}},
+		f := startWith(t, aggregator.Options{Memory: stores.Memory{Unjudged: &recorder{known: map[string]bool{}}},
 			Logger: slog.New(slog.NewTextHandler(&log, nil))}, library{})
 		feed := make(chan *nats.Msg, 10)
 		if _, err := f.shim.ChanSubscribe(bus.FeedsWildcard, feed); err != nil {
@@ -150,7 +152,7 @@ func TestWhatNobodyJudgedIsCountedAndToldOnce(t *testing.T) {
 func TestTheRecordOfOneAgentLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{known: map[string]bool{}}
-		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Unjudged: r}, Allowances: ratelimit.Allowances{UnjudgedBytes: 1000}}, library{})
+		f := startWith(t, aggregator.Options{Memory: stores.Memory{Unjudged: r}, Allowances: ratelimit.Allowances{UnjudgedBytes: 1000}}, library{})
 		n := 0
 		again := func(agent string) *schema.ControlError {
 			t.Helper()
@@ -190,7 +192,7 @@ func TestTheRecordOfOneAgentLeavesRoomForOthers(t *testing.T) {
 func TestWhatMakesNoSenseIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &recorder{known: map[string]bool{}}
-		f := startWith(t, aggregator.Options{Memory: aggregator.Memory{Unjudged: r}}, library{})
+		f := startWith(t, aggregator.Options{Memory: stores.Memory{Unjudged: r}}, library{})
 		change := func(old, new string) string { return `{"calls":[` + strings.Replace(refusedCall, old, new, 1) + `]}` }
 		for body, want := range map[string]string{
 			`[]`:                        "cannot read the request",

@@ -17,7 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/deliver"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
@@ -90,7 +92,7 @@ func join(t *testing.T, s *server.Server, name string) *node {
 	}
 	t.Cleanup(func() { _ = who.Close(context.Background()) })
 	finish := func(ctx context.Context, agent string, it *schema.Item) error {
-		if it.Producer != aggregator.RoundProducer {
+		if it.Producer != deliver.RoundProducer {
 			return nil
 		}
 		return all.Warned(ctx, agent, it.Number)
@@ -102,7 +104,7 @@ func join(t *testing.T, s *server.Server, name string) *node {
 	n.lines = []*nats.Conn{bustest.Connect(t, s, "events-"+name), bustest.Connect(t, s, "work-"+name)}
 	n.agg, err = aggregator.Start(aggregator.Options{
 		Events: n.lines[0], Work: n.lines[1], Fabric: "fabric-1", Node: name,
-		Memory: aggregator.Memory{Queue: fillable{n.queue, n.full}, Rounds: all, Sessions: who, Objects: store}, Stages: stages, Ledger: ledger, Registerer: n.reg, Logger: slog.New(slog.DiscardHandler),
+		Memory: stores.Memory{Queue: fillable{n.queue, n.full}, Rounds: all, Sessions: who, Objects: store}, Stages: stages, Ledger: ledger, Registerer: n.reg, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -4,95 +4,123 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
 // sendVerdict answers an event that was judged.
-type sendVerdict struct{ a *Aggregator }
-
-func (s sendVerdict) pass(e *arrival) bool {
-	s.a.overtaken(e.act, &e.req.Routing, &e.verdict)
-	s.a.intake.beats.end(e.beat)
-	s.a.report.Metrics.InFlight.Dec()
-	decided(e.span, e.act, e.req.Event, &e.verdict)
-	s.a.answer(e)
-	e.judged = true
+func (j *judging) sendVerdict(e *event) bool {
+	j.freezes.overtake(e.act, &e.Req.Routing, &e.verdict)
+	j.intake.EndBeat(e.Arrival)
+	j.report.Metrics.InFlight.Dec()
+	e.decided()
+	j.answer(e, e.Answered())
+	e.Judged = true
 	return false
+}
+
+// answer sends the verdict of an event, and records it.
+func (j *judging) answer(e *event, t *observe.Answered) {
+	if j.replies.send(t, e.act, &e.verdict) {
+		j.report.Verdict(t, &e.verdict)
+	}
 }
 
 // replies sends verdicts.
 type replies struct {
+	conn      *nats.Conn
+	fabric    string
+	log       *slog.Logger
 	outlet    *bus.Publisher
 	envelopes bus.Envelopes
+	empty     atomic.Pointer[emptyVerdict]
 }
 
-// answer sends the verdict of an event, and records it.
-func (a *Aggregator) answer(e *arrival) {
-	t := e.answered()
-	if a.tell(t, e.act, &e.verdict) {
-		a.report.Verdict(t, &e.verdict)
-	}
+// An emptyVerdict is the encoded verdict of a call that no hook matches and no freeze denies.
+type emptyVerdict struct {
+	act    *stages.Config
+	frozen *frozen
+	data   []byte
 }
 
-// tell encodes a verdict and sends it, and reports whether it could be encoded. A server may accept
+func newReplies(conn *nats.Conn, fabric string, log *slog.Logger) *replies {
+	return &replies{conn: conn, fabric: fabric, log: log, outlet: bus.NewPublisher(conn)}
+}
+
+// send encodes a verdict and sends it, and reports whether it could be encoded. A server may accept
 // less than the contract allows, which shows when the verdict is sent. To check before would take
 // the connection's lock once more for each verdict.
-func (a *Aggregator) tell(t *observe.Answered, act *active, v *schema.Verdict) bool {
-	e := a.replies.envelopes.Take()
-	defer a.replies.envelopes.Put(e)
-	data, err := a.encode(e, a.finish(v, &act.Config), t.Event, schema.MaxEvent)
-	if err == nil && a.reply(t, data) {
-		data, err = a.encode(e, v, t.Event, a.mostSent())
-		if err == nil {
-			a.reply(t, data)
+func (r *replies) send(t *observe.Answered, act *stages.Config, v *schema.Verdict) bool {
+	e := r.envelopes.Take()
+	defer r.envelopes.Put(e)
+	data, err := encode(e, r.finish(v, act), t.Event, schema.MaxEvent)
+	if err == nil && r.publish(t, data) {
+		if data, err = encode(e, v, t.Event, r.maxVerdict()); err == nil {
+			r.publish(t, data)
 		}
 	}
 	if err != nil {
-		bus.InTrace(a.opt.Logger, t.Trace).Error("cannot encode the verdict", "event_id", t.ID, "error", err)
+		bus.InTrace(r.log, t.Trace).Error("cannot encode the verdict", "event_id", t.ID, "error", err)
 		return false // the shim's own policy decides
 	}
 	return true
 }
 
-// reply sends a verdict, and reports whether it is too large for the server.
-func (a *Aggregator) reply(t *observe.Answered, data []byte) (tooLarge bool) {
+// sendEmpty sends the verdict of a call that no hook matches, and that the freezes let pass. Most
+// calls get it, so it is encoded once.
+func (r *replies) sendEmpty(t *observe.Answered, act *stages.Config, f *frozen) {
+	known := r.empty.Load()
+	if known == nil || known.act != act || known.frozen != f {
+		data, err := schema.Marshal(r.finish(&schema.Verdict{FreezeVersion: f.version()}, act))
+		if err != nil {
+			r.log.Error("cannot encode the empty verdict", "error", err)
+			return // the shim's own policy decides
+		}
+		known = &emptyVerdict{act, f, data}
+		r.empty.Store(known)
+	}
+	r.publish(t, known.data)
+}
+
+// publish sends an encoded verdict, and reports whether it is too large for the server.
+func (r *replies) publish(t *observe.Answered, data []byte) (tooLarge bool) {
 	answer := bus.Message{Subject: t.Msg.Reply, Data: data}
 	if t.Wait > 0 {
 		answer.Header = bus.RetryAfter(t.Wait)
 	}
-	err := a.replies.outlet.Publish(&answer)
+	err := r.outlet.Publish(&answer)
 	if tooLarge = errors.Is(err, nats.ErrMaxPayload); err != nil && !tooLarge {
-		a.opt.Logger.Warn("cannot send the verdict", "error", err)
+		r.log.Warn("cannot send the verdict", "error", err)
 	}
 	return tooLarge
 }
 
 // finish sets the fields that every verdict has. The version of the freezes is set by the code that
 // checked them.
-func (a *Aggregator) finish(v *schema.Verdict, cfg *schema.Config) *schema.Verdict {
+func (r *replies) finish(v *schema.Verdict, act *stages.Config) *schema.Verdict {
 	if v.Decision == schema.None {
 		v.Decision = schema.Continue
 	}
 	// A fabric that was created again has a new id, which differs from the one at this broker's
 	// start.
-	v.ConfigVersion, v.Fabric = cfg.Version, cmp.Or(cfg.Fabric, a.opt.Fabric)
+	v.ConfigVersion, v.Fabric = act.Config.Version, cmp.Or(act.Config.Fabric, r.fabric)
 	return v
 }
 
-// mostSent returns the largest size of a verdict. An external server may accept less than the
+// maxVerdict returns the largest size of a verdict. An external server may accept less than the
 // contract's largest message.
-func (a *Aggregator) mostSent() int {
-	return min(schema.MaxEvent, int(a.opt.Events.MaxPayload()))
-}
+func (r *replies) maxVerdict() int { return min(schema.MaxEvent, int(r.conn.MaxPayload())) }
 
 // encode encodes a verdict within a limit in bytes. A larger verdict counts as a failure of the
 // hooks that enlarged it: if they could have blocked, the verdict blocks.
-func (a *Aggregator) encode(e *bus.Envelope, v *schema.Verdict, t schema.EventType, most int) ([]byte, error) {
+func encode(e *bus.Envelope, v *schema.Verdict, t schema.EventType, most int) ([]byte, error) {
 	data, err := e.JSON(v)
 	if err != nil || len(data) <= most {
 		return data, err

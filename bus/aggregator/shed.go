@@ -3,16 +3,9 @@ package aggregator
 import (
 	"slices"
 
+	"github.com/hookfabric/hookfabric/bus/aggregator/intake"
 	"github.com/hookfabric/hookfabric/schema"
 )
-
-// The causes for which events are not judged, as metrics count them.
-const (
-	causeBusy  = "busy"  // the failure policies answered
-	causeStale = "stale" // the shim had given up
-)
-
-func shedCauses() []string { return []string{causeBusy, causeStale} }
 
 // overloaded is the sentence in the verdict for each hook that did not run.
 const overloaded = "the fabric is overloaded, and the call could not be judged in time; try again later, or ask an operator to add brokers or workers"
@@ -21,36 +14,32 @@ const overloaded = "the fabric is overloaded, and the call could not be judged i
 // if their agent is over a limit. Under overload all events would otherwise wait until their shims
 // have given up. Rounds still apply. Messages for the agent come with a later event, because their
 // delivery takes a write.
-type shed struct{ a *Aggregator }
-
-func (s shed) pass(e *arrival) bool {
-	if e.charge.over == "" && !e.overdue() {
+func (j *judging) shed(e *event) bool {
+	over := e.Charge.Over
+	if over == "" && !e.Overdue() {
 		return true
 	}
-	a := s.a
-	a.intake.beats.end(e.beat)
+	j.intake.EndBeat(e.Arrival)
 	e.asked.Shed, e.asked.Mute = overloaded, true
-	if e.charge.over != "" {
-		e.asked.Shed = a.intake.limits.refusal(e.req.Agent, e.charge)
+	if over != "" {
+		e.asked.Shed = j.limits.Refusal(e.Req.Agent, &e.Charge)
 	}
-	e.verdict = a.judged(e.act, e.plan, e.asked)
-	if e.charge.refuses() {
-		unpassed(&e.verdict, e.req.Event, e.asked.Shed)
+	e.verdict = j.judged(e)
+	if e.Charge.Refuses() {
+		unpassed(&e.verdict, e.Req.Event, e.asked.Shed)
 	}
-	a.remember(e.act, e.plan, e.asked, e.req.Acks, &e.verdict)
-	a.overtaken(e.act, &e.req.Routing, &e.verdict)
-	t := e.answered()
-	t.Routing, t.Shed, t.Limited, t.Wait = &e.asked.Routing, true, e.charge.over, roundUp(e.charge.wait)
+	j.remember(e)
+	j.freezes.overtake(e.act, &e.Req.Routing, &e.verdict)
+	t := e.Answered()
+	t.Routing, t.Shed, t.Limited, t.Wait = &e.asked.Routing, true, over, e.Charge.Wait()
 	switch {
-	case t.Limited != "":
-		t.Unrecorded = !a.intake.limits.refused(t.Agent, t.Limited)
+	case over != "":
+		t.Unrecorded = !j.limits.Refused(t.Agent, over)
 	case len(e.verdict.ExecutedHooks) > 0:
-		a.report.TooLate(causeBusy)
+		j.report.TooLate(intake.CauseBusy)
 	}
-	decided(e.span, e.act, e.req.Event, &e.verdict)
-	if a.tell(t, e.act, &e.verdict) {
-		a.report.Shed(t, &e.verdict)
-	}
+	e.decided()
+	j.answer(e, t)
 	return false
 }
 

@@ -7,19 +7,14 @@ import (
 	"github.com/hookfabric/hookfabric/schema/trace"
 )
 
-// startSpan begins the span of a traced event. The spans of everything that the event causes are
-// its children, also of work after the answer.
-type startSpan struct {
-	config *configuration
-	tracer *trace.Tracer
-}
-
-func (p startSpan) pass(e *arrival) bool {
-	e.act = p.config.active.Load()
-	req := &e.req
-	s := p.tracer.Start(req.Trace, trace.Server, "judge", string(req.Event))
+// startSpan pins an event to the active configuration, and begins the span of a traced event. The
+// spans of everything that the event causes are its children, also of work after the answer.
+func (j *judging) startSpan(e *event) bool {
+	e.act = j.config.active.Load()
+	req := &e.Req
+	s := j.tracer.Start(req.Trace, trace.Server, "judge", string(req.Event))
 	req.Trace = s.Or(req.Trace)
-	s.Since(e.at)
+	s.Since(e.At)
 	s.Text(trace.Agent, req.Agent)
 	s.Text(trace.Event, string(req.Event))
 	s.Text(trace.EventID, req.ID)
@@ -32,13 +27,14 @@ func (p startSpan) pass(e *arrival) bool {
 }
 
 // decided adds the verdict to the span.
-func decided(s *trace.Span, act *active, t schema.EventType, v *schema.Verdict) {
-	if !s.Kept() {
+func (e *event) decided() {
+	if !e.span.Kept() {
 		return
 	}
-	s.Text(trace.Decision, string(cmp.Or(v.Decision, schema.Continue)))
-	s.Number(trace.Version, int64(act.Config.Version))
-	s.Number(trace.Hooks, int64(len(v.ExecutedHooks)))
-	s.Mark(trace.Denied, t.Blocks(v.Decision))
-	s.Mark(trace.FailedOpen, v.Failed(t) == schema.FailedOpen)
+	t, v := e.Req.Event, &e.verdict
+	e.span.Text(trace.Decision, string(cmp.Or(v.Decision, schema.Continue)))
+	e.span.Number(trace.Version, int64(e.act.Config.Version))
+	e.span.Number(trace.Hooks, int64(len(v.ExecutedHooks)))
+	e.span.Mark(trace.Denied, t.Blocks(v.Decision))
+	e.span.Mark(trace.FailedOpen, v.Failed(t) == schema.FailedOpen)
 }

@@ -12,23 +12,21 @@ import (
 )
 
 // verify answers events that are malformed, or whose bodies contradict their headers.
-type verify struct{ a *Aggregator }
-
-func (s verify) pass(e *arrival) bool {
-	if e.err == nil && !plain(&e.req.Routing, e.req.Body) {
+func (j *judging) verify(e *event) bool {
+	if e.Err == nil && !plain(&e.Req.Routing, e.Req.Body) {
 		switch {
-		case e.charge.over == "":
-			e.err = consistent(&e.req.Routing, e.req.Body)
-		case e.req.Event.Blocking() != schema.None: // else nothing is let through
-			e.err = errUnread
+		case e.Charge.Over == "":
+			e.Err = consistent(&e.Req.Routing, e.Req.Body)
+		case e.Req.Event.Blocking() != schema.None: // else nothing is let through
+			e.Err = errUnread
 		}
 	}
-	if e.err == nil {
+	if e.Err == nil {
 		return true
 	}
-	s.a.intake.beats.end(e.beat)
+	j.intake.EndBeat(e.Arrival)
 	e.span.Fail("malformed event")
-	s.a.refuse(e)
+	j.refuse(e)
 	return false
 }
 
@@ -37,42 +35,40 @@ var errUnread = errors.New("the event could not be read")
 
 // refuse answers an event that cannot be judged as it is. If its agent is over a limit, it costs
 // no more than other events over it.
-func (a *Aggregator) refuse(e *arrival) {
-	r := &e.req.Routing
-	agent, event, subjErr := bus.ParseEventSubject(e.msg.Subject)
-	t := e.answered()
-	t.Malformed, t.Limited, t.Wait = !errors.Is(e.err, errUnread), e.charge.over, roundUp(e.charge.wait)
+func (j *judging) refuse(e *event) {
+	r := &e.Req.Routing
+	agent, event, subjErr := bus.ParseEventSubject(e.Msg.Subject)
+	t := e.Answered()
+	t.Malformed, t.Limited, t.Wait = !errors.Is(e.Err, errUnread), e.Charge.Over, e.Charge.Wait()
 	if t.Malformed {
-		a.report.Metrics.Malformed.Inc()
+		j.report.Metrics.Malformed.Inc()
 	}
 	if subjErr == nil {
 		r.Agent, r.Event = agent, event
 	}
 	if t.Limited != "" {
-		t.Shed, t.Unrecorded = true, !a.intake.limits.refused(r.Agent, t.Limited)
+		t.Shed, t.Unrecorded = true, !j.limits.Refused(r.Agent, t.Limited)
 	} else {
-		a.report.Log.Malformed(r, e.msg.Subject, e.err)
+		j.report.Log.Malformed(r, e.Msg.Subject, e.Err)
 	}
 	v := &e.verdict
-	v.FreezeVersion = a.freezes.current.Load().version()
+	v.FreezeVersion = j.freezes.now().version()
 	switch {
 	case subjErr != nil:
 		v.Decision, v.Reason, v.HookErrors = schema.Deny, subjErr.Error(), []string{subjErr.Error()}
 	case !t.Malformed:
-		why := a.intake.limits.refusal(agent, e.charge)
+		why := j.limits.Refusal(agent, &e.Charge)
 		v.HookErrors = []string{why}
-		if e.charge.refuses() || e.act.Guards(agent, event, "") { // it may be about any tool
+		if e.Charge.Refuses() || e.act.Guards(agent, event, "") { // it may be about any tool
 			v.Decision, v.Reason = event.Blocking(), why
 		}
 	default:
-		*v = dispatch.Malformed(event, e.act.Guards(agent, event, r.Tool), e.err)
+		*v = dispatch.Malformed(event, e.act.Guards(agent, event, r.Tool), e.Err)
 		unread := *r
 		unread.Tool = "" // it may be about any tool
-		a.overtaken(e.act, &unread, v)
+		j.freezes.overtake(e.act, &unread, v)
 	}
-	if a.tell(t, e.act, v) {
-		a.report.Verdict(t, v)
-	}
+	j.answer(e, t)
 }
 
 // errNoTool means that an event does not name its tool, so that no hook can be selected.

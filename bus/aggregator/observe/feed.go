@@ -70,8 +70,8 @@ func (f *Feed) verdict(t *Answered, v *schema.Verdict, took time.Duration) {
 	f.tell(record.Entry{Record: rec, Body: t.Msg.Data, Input: v.UpdatedInput, Output: v.UpdatedOutput, Value: v.Value}, heard)
 }
 
-// Aside puts a hook's result on the feed that is not part of a verdict.
-func (f *Feed) Aside(r *schema.Routing, part *schema.Verdict) {
+// aside puts a hook's result on the feed that is not part of a verdict.
+func (f *Feed) aside(r *schema.Routing, part *schema.Verdict) {
 	if heard, wanted := f.wanted(r.Agent); wanted {
 		rec := schema.RecordOf(r, part, 0)
 		rec.Aside = true
@@ -79,8 +79,8 @@ func (f *Feed) Aside(r *schema.Routing, part *schema.Verdict) {
 	}
 }
 
-// Shadowed publishes what a shadow hook would have decided.
-func (f *Feed) Shadowed(r *schema.Routing, s *dispatch.Shadowed) {
+// shadowed publishes what a shadow hook would have decided.
+func (f *Feed) shadowed(r *schema.Routing, s *dispatch.Shadowed) {
 	if heard, wanted := f.wanted(r.Agent); wanted {
 		rec := schema.RecordOf(r, &s.Part, 0)
 		rec.Aside, rec.Would = true, s.Would

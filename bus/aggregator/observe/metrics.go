@@ -228,8 +228,8 @@ func (m *Metrics) dropShadow(name string, of *hookMetrics) {
 	}
 }
 
-// Shadowed counts what a shadow hook would have changed.
-func (m *Metrics) Shadowed(s *dispatch.Shadowed) {
+// shadowed counts what a shadow hook would have changed.
+func (m *Metrics) shadowed(s *dispatch.Shadowed) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.forHook(s.Hook.Name) == nil {
@@ -308,9 +308,6 @@ func (m *Metrics) Late(hook string) {
 		h.outcomes[schema.Late].Inc()
 	}
 }
-
-// Executed counts the outcome of a hook that is in no verdict.
-func (m *Metrics) Executed(x *schema.ExecutedHook) { m.executed(x) }
 
 // executed counts the outcome of a hook, and returns the hook's series; nil: it is not active any more.
 func (m *Metrics) executed(x *schema.ExecutedHook) *hookMetrics {

@@ -9,6 +9,7 @@ package observe
 import (
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -40,6 +41,25 @@ func (r *Report) Shed(t *Answered, v *schema.Verdict) {
 	if !t.Unrecorded {
 		r.Feed.verdict(t, v, took)
 	}
+}
+
+// Aside reports a hook's result that is not in a verdict: the hook ran at the same time as the one
+// that ended the chain.
+func (r *Report) Aside(to *schema.Routing, part *schema.Verdict) {
+	for i := range part.ExecutedHooks {
+		r.Metrics.executed(&part.ExecutedHooks[i])
+	}
+	r.Feed.aside(to, part)
+}
+
+// Shadowed reports the result of a shadow hook, and what it would have changed.
+func (r *Report) Shadowed(to *schema.Routing, s *dispatch.Shadowed) {
+	for i := range s.Part.ExecutedHooks {
+		r.Metrics.executed(&s.Part.ExecutedHooks[i])
+	}
+	r.Metrics.shadowed(s)
+	r.Shadows.Add(to.ID, s)
+	r.Feed.shadowed(to, s)
 }
 
 // TooLate counts and logs an event that waited too long to be judged.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/control"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
@@ -61,10 +61,10 @@ func checkConfig(path string, data []byte) (*hooksyaml.Document, error) {
 }
 
 // toApply checks a broker's own hooks.yaml and returns it with a note on why it is applied.
-func toApply(path string, data []byte, why string) (*aggregator.File, error) {
+func toApply(path string, data []byte, why string) (*control.File, error) {
 	doc, err := checkConfig(path, data)
 	if err != nil {
 		return nil, err
 	}
-	return &aggregator.File{Name: path, Dir: doc.Config.Dir, Text: string(data), Note: why + filepath.Base(path)}, nil
+	return &control.File{Name: path, Dir: doc.Config.Dir, Text: string(data), Note: why + filepath.Base(path)}, nil
 }

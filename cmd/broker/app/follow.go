@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/control"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
@@ -24,7 +24,7 @@ const configTime = 30 * time.Second
 const noHooks = "hooks: {}\n"
 
 // readConfig reads the file of --config; nil: there is no such file.
-func (b *Broker) readConfig() (*aggregator.File, error) {
+func (b *Broker) readConfig() (*control.File, error) {
 	if b.opt.Config == "" {
 		return nil, nil
 	}
@@ -67,7 +67,7 @@ func (b *Broker) openState(ctx context.Context) error {
 
 // follow applies the file of --config, and then uses each configuration that becomes active. It
 // returns when a configuration is in use, because only then the broker accepts events.
-func (b *Broker) follow(ctx context.Context, file *aggregator.File) error {
+func (b *Broker) follow(ctx context.Context, file *control.File) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	seen, active := make(chan error, 1), make(chan error, 1)
 	b.unfollow = stop
@@ -141,9 +141,9 @@ func offer[T any](ch chan T, v T) {
 
 // applyFirst applies the file of --config, or makes the first configuration of a new fabric. A
 // handler that cannot be loaded does not stop the start: calls of its hooks are denied.
-func (b *Broker) applyFirst(ctx context.Context, file *aggregator.File) error {
+func (b *Broker) applyFirst(ctx context.Context, file *control.File) error {
 	if file == nil {
-		file = &aggregator.File{Text: noHooks, Note: "a new fabric", First: true}
+		file = &control.File{Text: noHooks, Note: "a new fabric", First: true}
 	}
 	file.Force, file.AtOnce, file.Alone = true, true, !b.opt.Replace
 	answer, err := b.agg.Apply(ctx, file)

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/control"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state"
 	"github.com/hookfabric/hookfabric/schema"
@@ -79,7 +79,7 @@ func TestANodeThatCannotLoadAHookIsNamedOnce(t *testing.T) {
 	must(t, err)
 	second, err := New(t.Context(), Options{NATS: first.URL(), Logger: log})
 	must(t, err)
-	answer, err := first.agg.Apply(t.Context(), &aggregator.File{Name: "f", Text: "hooks: {PreToolUse: [{type: builtin, handler: missing}]}\n"})
+	answer, err := first.agg.Apply(t.Context(), &control.File{Name: "f", Text: "hooks: {PreToolUse: [{type: builtin, handler: missing}]}\n"})
 	if err != nil || !answer.Refused || len(answer.Problems) != 2 || answer.Problems[0].Node == answer.Problems[1].Node {
 		t.Errorf("%+v, %v", answer, err)
 	}

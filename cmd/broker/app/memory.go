@@ -8,8 +8,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/hookfabric/hookfabric/builtin"
-	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/deliver"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
@@ -119,7 +120,7 @@ func (b *Broker) storage() int64 {
 
 // finish handles a delivered item: the grace period of a round begins with its warning.
 func (m *memory) finish(ctx context.Context, agent string, it *schema.Item) error {
-	if it.Producer != aggregator.RoundProducer {
+	if it.Producer != deliver.RoundProducer {
 		return nil
 	}
 	return m.rounds.Warned(ctx, agent, it.Number)
@@ -157,8 +158,8 @@ func (m *memory) clearUnstored() {
 }
 
 // use returns the memory in the aggregator's form.
-func (m *memory) use() aggregator.Memory {
-	all := aggregator.Memory{Queue: m.queue, Objects: m.objects, Rounds: m.rounds, Sessions: m.sessions, Unjudged: m.unjudged}
+func (m *memory) use() stores.Memory {
+	all := stores.Memory{Queue: m.queue, Objects: m.objects, Rounds: m.rounds, Sessions: m.sessions, Unjudged: m.unjudged}
 	if m.histories != nil {
 		all.Histories = m.histories
 	}
@@ -166,4 +167,4 @@ func (m *memory) use() aggregator.Memory {
 }
 
 // stage makes a hook that runs in the aggregator.
-func stage(h *schema.Hook) (aggregator.Stage, error) { return builtin.Stage(h) }
+func stage(h *schema.Hook) (any, error) { return builtin.Stage(h) }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/control"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
@@ -43,7 +43,7 @@ type reloadOptions struct {
 	// Apply makes a file without faults the active version, unless its answer has Refused, or
 	// Changed is false. An error with the code bad_request is a refusal, too. After any other
 	// error the same file is applied again later.
-	Apply func(context.Context, *aggregator.File) (*schema.ConfigAnswer, error)
+	Apply func(context.Context, *control.File) (*schema.ConfigAnswer, error)
 	// Registerer takes the metrics.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
@@ -86,7 +86,7 @@ func (b *Broker) reloads() *reloader {
 	}
 	return newReloader(reloadOptions{
 		Path: b.opt.Config, Hangup: b.opt.Reload, Registerer: b.reg, Logger: b.log,
-		Apply: func(ctx context.Context, f *aggregator.File) (*schema.ConfigAnswer, error) {
+		Apply: func(ctx context.Context, f *control.File) (*schema.ConfigAnswer, error) {
 			return b.agg.Apply(ctx, f)
 		},
 	})
@@ -169,7 +169,7 @@ func (r *reloader) reload(ctx context.Context) {
 }
 
 // file reads and checks the file.
-func (r *reloader) file() (*aggregator.File, error) {
+func (r *reloader) file() (*control.File, error) {
 	data, now, err := r.read()
 	r.seen = now
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/control"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
@@ -35,7 +35,7 @@ type reloadTest struct {
 	reg     *prometheus.Registry
 	log     bytes.Buffer
 	hup     chan os.Signal
-	applied chan *aggregator.File
+	applied chan *control.File
 	// answer is the fabric's next answer.
 	answer schema.ConfigAnswer
 	err    error
@@ -43,12 +43,12 @@ type reloadTest struct {
 
 func newReloadTest(t *testing.T) *reloadTest {
 	t.Helper()
-	g := &reloadTest{dir: t.TempDir(), reg: prometheus.NewRegistry(), hup: make(chan os.Signal), applied: make(chan *aggregator.File, 10)}
+	g := &reloadTest{dir: t.TempDir(), reg: prometheus.NewRegistry(), hup: make(chan os.Signal), applied: make(chan *control.File, 10)}
 	put(t, g.dir, "hooks.yaml", oneHook)
 	g.reloader = newReloader(reloadOptions{
 		Path: filepath.Join(g.dir, "hooks.yaml"), Hangup: g.hup, Registerer: g.reg,
 		Logger: slog.New(slog.NewTextHandler(&g.log, nil)),
-		Apply: func(_ context.Context, file *aggregator.File) (*schema.ConfigAnswer, error) {
+		Apply: func(_ context.Context, file *control.File) (*schema.ConfigAnswer, error) {
 			g.applied <- file
 			return &g.answer, g.err
 		},
@@ -130,7 +130,7 @@ func TestAReloadAppliesTheFileWithANote(t *testing.T) {
 	g := newReloadTest(t)
 	put(t, g.dir, "hooks.yaml", twoHooks)
 	g.check(t.Context())
-	want := &aggregator.File{Name: g.opt.Path, Dir: g.dir, Text: twoHooks, Note: "reloaded hooks.yaml"}
+	want := &control.File{Name: g.opt.Path, Dir: g.dir, Text: twoHooks, Note: "reloaded hooks.yaml"}
 	if diff := cmp.Diff(want, <-g.applied); diff != "" {
 		t.Error(diff)
 	}

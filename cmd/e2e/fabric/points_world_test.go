@@ -17,6 +17,8 @@ import (
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
+	"github.com/hookfabric/hookfabric/bus/aggregator/deliver"
+	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/server"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
@@ -192,8 +194,8 @@ func (n *node) start() (err error) {
 	}
 	n.agg, err = aggregator.Start(aggregator.Options{
 		Events: n.events, Work: n.work, Fabric: n.w.cfg.Fabric, Node: n.name, Logger: log,
-		Memory: aggregator.Memory{Queue: n.queue, Rounds: n.rounds},
-		Stages: func(h *schema.Hook) (aggregator.Stage, error) { return builtin.Stage(h) },
+		Memory: stores.Memory{Queue: n.queue, Rounds: n.rounds},
+		Stages: func(h *schema.Hook) (any, error) { return builtin.Stage(h) },
 	})
 	if err != nil {
 		return err
@@ -203,7 +205,7 @@ func (n *node) start() (err error) {
 
 // finish has the grace of a round begin when its agent was warned.
 func (n *node) finish(ctx context.Context, agent string, it *schema.Item) error {
-	if it.Producer != aggregator.RoundProducer {
+	if it.Producer != deliver.RoundProducer {
 		return nil
 	}
 	return n.rounds.Warned(ctx, agent, it.Number)

@@ -1,0 +1,135 @@
+package intake
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// A large event uses a processor for long, so the bytes of large events that one agent has under
+// way are bounded. Others wait for half of their time, and their shims get heartbeats. The same
+// applies to all events that come faster than they can be judged. Then the failure policies of
+// their hooks answer.
+
+const (
+	// minLarge is from how many bytes on an event is a large one.
+	minLarge = 64 << 10
+	// mostLarge is how many bytes of large events one agent has under way, or one event. To read
+	// them takes processors that freezes, beats and other agents need.
+	mostLarge = maxUnderWay / 64
+	// mostLargeWaiting is how many bytes of them wait, of one agent, and allLargeWaiting of all.
+	mostLargeWaiting = 16 * mostLarge
+	allLargeWaiting  = maxUnderWay / 2
+)
+
+// largeEvents are the large events that wait or are under way.
+type largeEvents struct {
+	mu      sync.Mutex // guards the following fields
+	of      map[string]*agentLarge
+	waiting int // bytes
+}
+
+// agentLarge are those of one agent.
+type agentLarge struct {
+	underWay *semaphore.Weighted // bounds their bytes
+	waiting  int                 // bytes
+	events   int                 // that wait or are under way
+}
+
+// A largeEvent is one event's share in the counts; the zero largeEvent has none.
+type largeEvent struct {
+	agent    string
+	of       *agentLarge
+	waiting  int   // its bytes while it waits
+	underWay int64 // its part of what its agent has under way
+}
+
+// shareOf returns how many bytes an event of a size takes of its agent's bound.
+func shareOf(size int) int64 { return int64(min(size, mostLarge)) }
+
+// agent returns the large events of an agent. The caller holds the lock.
+func (l *largeEvents) agent(name string) *agentLarge {
+	if of := l.of[name]; of != nil {
+		return of
+	}
+	return &agentLarge{underWay: semaphore.NewWeighted(mostLarge)}
+}
+
+// count counts an event that was not counted yet. The caller holds the lock.
+func (l *largeEvents) count(e *largeEvent, agent string, of *agentLarge) {
+	if e.of == nil {
+		e.agent, e.of = agent, of
+		of.events++
+		l.of[agent] = of
+	}
+}
+
+// begin puts a large event under way, or reports false if it has to wait.
+func (l *largeEvents) begin(e *largeEvent, agent string, size int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := l.agent(agent)
+	if !of.underWay.TryAcquire(shareOf(size)) {
+		return false
+	}
+	l.count(e, agent, of)
+	l.began(e, size)
+	return true
+}
+
+// began counts an event as under way. The caller holds the lock.
+func (l *largeEvents) began(e *largeEvent, size int) {
+	e.underWay = shareOf(size)
+	l.waiting -= e.waiting
+	e.of.waiting -= e.waiting
+	e.waiting = 0
+}
+
+// queue counts a large event among those that wait, and reports false if they take too much.
+func (l *largeEvents) queue(e *largeEvent, agent string, size int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e.waiting > 0 {
+		return true
+	}
+	of := l.agent(agent)
+	if of.waiting+size > mostLargeWaiting || l.waiting+size > allLargeWaiting {
+		return false
+	}
+	l.count(e, agent, of)
+	e.waiting = size
+	of.waiting += size
+	l.waiting += size
+	return true
+}
+
+// wait waits until a queued event is under way, and reports false if ctx ended first.
+func (l *largeEvents) wait(ctx context.Context, e *largeEvent) bool {
+	size := e.waiting
+	if e.of.underWay.Acquire(ctx, shareOf(size)) != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began(e, size)
+	return true
+}
+
+// leave reverses begin and queue.
+func (l *largeEvents) leave(e *largeEvent) {
+	if e.of == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting -= e.waiting
+	e.of.waiting -= e.waiting
+	if e.underWay > 0 {
+		e.of.underWay.Release(e.underWay)
+	}
+	if e.of.events--; e.of.events == 0 {
+		delete(l.of, e.agent)
+	}
+	*e = largeEvent{}
+}

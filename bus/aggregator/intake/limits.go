@@ -1,0 +1,332 @@
+package intake
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
+	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
+	"github.com/hookfabric/hookfabric/schema"
+)
+
+// One runaway agent must not use the resources of the others. A broker may therefore bound how many
+// events per second it judges for one agent, and how many of its calls are under way. An event over
+// a limit is answered as if there were no time for it, which is cheap. But it is refused if any
+// hook would have judged it: an agent gets past no hook by sending many events. Control requests
+// are bounded too.
+//
+// Each broker counts the requests that it receives itself.
+
+// The limits that an agent may exceed, as labels in metrics, records and the status.
+const (
+	limitRate     = "rate"     // its events a second
+	limitCalls    = "calls"    // its calls under way
+	limitBytes    = "bytes"    // the bytes of its large events under way
+	limitRequests = "requests" // its control requests
+	LimitAnswers  = "answers"  // its answers that wait
+	LimitHistory  = "history"  // its conversations
+	LimitUnjudged = "unjudged" // its record of calls that nothing judged
+	LimitMessages = "messages" // all that it sends to the server
+	LimitReserve  = "reserve"  // the room that all agents have together
+)
+
+// LimitNames returns all of them.
+func LimitNames() []string {
+	return []string{limitRate, limitCalls, limitBytes, limitRequests, LimitAnswers, LimitHistory, LimitUnjudged, LimitMessages, LimitReserve}
+}
+
+// A Kind is a kind of clients and requests. Each is counted apart, so that none uses the share of
+// another.
+type Kind byte
+
+// The kinds.
+const (
+	kindEvents Kind = iota // an agent's events
+	Own                    // the agent's control requests
+	About                  // control requests of others about the agent
+	Producer               // requests of a producer about no particular agent
+	Inbox                  // requests of the client that reads an inbox
+)
+
+const (
+	// requestShare is how many control requests an agent may send for each event: long texts and
+	// conversations are transferred in parts.
+	requestShare = 10
+	// requestCalls is which part of an agent's calls under way its control requests may be: brokers
+	// have fewer of those under way.
+	requestCalls = 2
+	// requestBurst is how many seconds' worth of an agent's requests may come at once: a long text
+	// is fetched in parts.
+	requestBurst = 10
+	// toldRate is how many refused requests per second of one client are answered. The others are
+	// dropped.
+	toldRate = 10
+	// limitTold is how long the status lists an agent that was over a limit.
+	limitTold = time.Minute
+	// maxLimited bounds the agents over a limit that the aggregator tracks.
+	maxLimited = 64
+)
+
+// Limits hold the agents to their limits.
+type Limits struct {
+	opt      LimitOptions
+	of       ratelimit.Limits
+	events   *ratelimit.Table // nil: nothing is bounded
+	requests *ratelimit.Table // of others about an agent; nil: nothing is bounded
+	own      *ratelimit.Table // of agents; nil: nothing is bounded
+	told     *ratelimit.Table // refused requests that are answered
+	large    largeEvents
+
+	mu sync.Mutex // guards the following fields
+	// over has the agents that were over a limit recently. It is used only when a request or event
+	// is refused.
+	over map[overLimit]*overTimes
+	// others counts the events without a record of agents that are no longer tracked, by limit.
+	others map[string]*rests
+	// recorded bounds how many events have a record in each recordEvery, which began then.
+	recorded int
+	second   time.Time
+}
+
+// overLimit names an agent and the limit that it is over.
+type overLimit struct{ name, limit string }
+
+// overTimes is how often an agent was over a limit, and when.
+type overTimes struct {
+	rests
+
+	refused     int
+	since, last time.Time
+}
+
+// LimitOptions are the parameters of [NewLimits].
+type LimitOptions struct {
+	PerAgent ratelimit.Limits
+	Count    *prometheus.CounterVec // limit
+	Log      *observe.Log
+	// CredentialName returns the name of the credentials with a public key; nil: no name is known.
+	CredentialName func(key string) string
+}
+
+// NewLimits makes Limits.
+func NewLimits(opt LimitOptions) *Limits {
+	of := opt.PerAgent
+	requests := ratelimit.Limits{Rate: min(ratelimit.MaxRate, of.Rate*requestShare)}
+	if of.Burst > 0 {
+		requests.Burst = min(ratelimit.MaxBurst, of.Burst*requestShare)
+	}
+	if of.Calls > 0 {
+		requests.Calls = max(1, of.Calls/requestCalls)
+	}
+	own := requests
+	if of.Requests > 0 {
+		own.Rate, own.Burst = of.Requests, int(min(ratelimit.MaxBurst, math.Ceil(of.Requests*requestBurst)))
+	}
+	return &Limits{
+		opt: opt, of: of, events: ratelimit.NewTable(of), requests: ratelimit.NewTable(requests), own: ratelimit.NewTable(own),
+		told:  ratelimit.NewTable(ratelimit.Limits{Rate: toldRate}),
+		large: largeEvents{of: make(map[string]*agentLarge)}, over: make(map[overLimit]*overTimes), others: make(map[string]*rests),
+	}
+}
+
+// A Charge is an event's share of the limits of its agent.
+type Charge struct {
+	key uint64 // of the agent, while the event counts as one of its calls
+	// large is the event's share if it is a large event.
+	large largeEvent
+	Over  string // the limit that it is over; empty: none
+	wait  time.Duration
+	paid  bool
+}
+
+// Refuses reports whether the event is over a limit that an operator configured. The broker then
+// refuses it. Otherwise the failure policies of its hooks answer it.
+func (t *Charge) Refuses() bool { return t.Over != "" && t.Over != limitBytes }
+
+// Wait returns after how long the agent is within its rate; 0: it is not known.
+func (t *Charge) Wait() time.Duration { return roundUp(t.wait) }
+
+// enter counts an event of an agent once, and reports whether it is within its limits. Until
+// leave it counts as a call under way.
+func (l *Limits) enter(t *Charge, agent string, now time.Time) bool {
+	if t.paid {
+		return t.Over == ""
+	}
+	t.paid = true
+	if l.events == nil {
+		return true
+	}
+	key := l.events.Key(byte(kindEvents), agent)
+	switch v, wait := l.events.Enter(key, now); v {
+	case ratelimit.OverRate:
+		t.Over, t.wait = limitRate, wait
+	case ratelimit.OverCalls:
+		t.Over = limitCalls
+	default:
+		t.key = key
+	}
+	return t.Over == ""
+}
+
+// leave reverses enter and the wait of a large event.
+func (l *Limits) leave(t *Charge) {
+	l.large.leave(&t.large)
+	if t.key != 0 {
+		l.events.Leave(t.key)
+		t.key = 0
+	}
+}
+
+// Refusal returns the sentence for each hook that was not asked because the agent is over a limit.
+func (l *Limits) Refusal(agent string, t *Charge) string {
+	if t.Over == limitBytes {
+		return fmt.Sprintf("the agent %.80q has %d MiB of large events under way at one broker, and %d MiB wait, or this one has waited for half of its time; "+
+			"send fewer events of at least %d KiB at a time", agent, mostLarge>>20, mostLargeWaiting>>20, minLarge>>10)
+	}
+	if t.Over == limitCalls {
+		return fmt.Sprintf("the agent %.80q has %d calls under way at one broker, which is its limit; try again when a call is answered, "+
+			"or ask an operator to raise --agent-calls of the brokers", agent, l.of.Calls)
+	}
+	return fmt.Sprintf("the agent %.80q sends more than %v events per second, which is its limit at one broker; try again in %s, "+
+		"or ask an operator to raise --agent-rate of the brokers", agent, l.of.Rate, roundUp(t.wait))
+}
+
+// roundUp rounds a wait up for a message, so that clients do not retry a little too early.
+func roundUp(d time.Duration) time.Duration {
+	unit := time.Millisecond
+	if d > 10*time.Second {
+		unit = time.Second
+	}
+	return (d + unit - 1).Truncate(unit)
+}
+
+// ErrDropped means that a request over a limit gets no answer, because many were refused just
+// before.
+var ErrDropped = errors.New("the request was dropped")
+
+// Request counts a control request by a name, and refuses one that is over its limits. Else done
+// ends it.
+func (l *Limits) Request(kind Kind, name string) (done func(), err error) {
+	table, now := l.requests, time.Now()
+	if kind == Own || kind == Inbox {
+		table = l.own
+	}
+	if table == nil {
+		return func() {}, nil
+	}
+	key := table.Key(byte(kind), name)
+	v, wait := table.Enter(key, now)
+	if v == ratelimit.Pass {
+		return func() { table.Leave(key) }, nil
+	}
+	whose, label := map[Kind]string{Own: "of the agent", About: "about the agent", Producer: "of the producer", Inbox: "with answers on the inbox"}[kind], name
+	if known := l.holder(kind, name); known != "" {
+		whose, label = "by the credentials of", known
+	}
+	l.Refused(label, limitRequests)
+	if !l.answers(kind, name, now) {
+		return nil, ErrDropped
+	}
+	refusal := &schema.ControlError{Code: schema.CodeUnavailable, RetryAfter: schema.Duration(roundUp(wait))}
+	switch {
+	case v == ratelimit.OverCalls:
+		refusal.Message = fmt.Sprintf("too many requests %s %.80q are under way at one broker; try again when a request is answered, "+
+			"or raise --agent-calls of the brokers, which allows one request for each %d calls", whose, label, requestCalls)
+	case table == l.own && l.of.Requests > 0:
+		refusal.Message = fmt.Sprintf("there are more than %v requests per second %s %.80q, which is the limit of one broker; try again in %s, or ask an operator to raise --agent-requests of the brokers",
+			l.of.Requests, whose, label, roundUp(wait))
+	default:
+		refusal.Message = fmt.Sprintf("there are more than %v requests per second %s %.80q, which is the limit of one broker; try again in %s, or raise --agent-rate of the brokers, which allows %d requests for each event",
+			math.Min(ratelimit.MaxRate, l.of.Rate*requestShare), whose, label, roundUp(wait), requestShare)
+	}
+	return nil, refusal
+}
+
+// holder returns the name of the credentials whose inbox counts requests; empty: it is unknown, or
+// something else counts them.
+func (l *Limits) holder(kind Kind, name string) string {
+	key := bus.InboxKey(name)
+	if kind != Inbox || key == "" || l.opt.CredentialName == nil {
+		return ""
+	}
+	return l.opt.CredentialName(key)
+}
+
+// answers reports whether a refused request is answered.
+func (l *Limits) answers(kind Kind, name string, now time.Time) bool {
+	key := l.told.Key(byte(kind), name)
+	v, _ := l.told.Enter(key, now)
+	if v == ratelimit.Pass {
+		l.told.Leave(key)
+	}
+	return v == ratelimit.Pass
+}
+
+// Refused counts an event or request that is refused because its sender is over a limit, and logs
+// it at most once in a while. It reports whether an event has a record.
+func (l *Limits) Refused(name, limit string) (recorded bool) {
+	l.opt.Count.WithLabelValues(limit).Inc()
+	now := time.Now()
+	l.mu.Lock()
+	o := l.times(overLimit{name, limit}, now)
+	o.refused++
+	o.last = now
+	if limit == limitRate || limit == limitCalls || limit == limitBytes { // these limits are about events, which have records
+		recorded = l.first(&o.rests, now)
+	}
+	n := o.refused
+	l.mu.Unlock()
+	l.opt.Log.OverLimit(name, limit, n)
+	return recorded
+}
+
+// times returns how often a client was over a limit. If the table is full, times removes the entry
+// that is idle for the longest. The caller holds the lock.
+func (l *Limits) times(who overLimit, now time.Time) *overTimes {
+	if o := l.over[who]; o != nil {
+		if now.Sub(o.last) > limitTold {
+			o.since, o.refused = now, 0 // the earlier excess has ended
+		}
+		return o
+	}
+	if len(l.over) >= maxLimited {
+		var oldest overLimit
+		for other, o := range l.over {
+			if l.over[oldest] == nil || o.last.Before(l.over[oldest].last) {
+				oldest = other
+			}
+		}
+		l.forgotten(oldest.limit, &l.over[oldest].rests, now)
+		delete(l.over, oldest)
+	}
+	o := &overTimes{since: now}
+	l.over[who] = o
+	return o
+}
+
+// List returns the agents over a limit in the last minute, the most frequent first.
+func (l *Limits) List() (all []schema.LimitedStatus) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for who, o := range l.over {
+		if silent := now.Sub(o.last); silent < limitTold {
+			all = append(all, schema.LimitedStatus{
+				Name: who.name, Limit: who.limit, Refused: o.refused,
+				Since: schema.Duration(now.Sub(o.since)), Last: schema.Duration(silent),
+			})
+		}
+	}
+	slices.SortFunc(all, func(a, b schema.LimitedStatus) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Limit, b.Limit))
+	})
+	return all
+}
