@@ -105,9 +105,10 @@ func (r *run) handleNoReply(ctx context.Context, to choice, a askResult) bool {
 	}
 	if errors.Is(a.err, ErrNoWorker) {
 		if to.worker == "" {
-			// The worker may still be reconnecting to a restarted bus.
-			to, wait, err := r.members().expect(r.batch.Pool, &r.entry)
-			return r.proceed(ctx, to, wait, err)
+			if r.members().expecting() {
+				return r.awaitWorker(ctx)
+			}
+			return r.noWorker()
 		}
 		r.members().Gone(to.worker, r.batch.Pool)
 		return true // the batch was not delivered

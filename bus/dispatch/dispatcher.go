@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
@@ -101,7 +102,7 @@ func (r *Request) waiting(n int) {
 // A Dispatcher runs plans.
 type Dispatcher struct {
 	opt     Options
-	shadows chan struct{}
+	shadows *semaphore.Weighted
 	buffers buffers
 }
 
@@ -116,7 +117,7 @@ func New(opt Options) *Dispatcher {
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
-	return &Dispatcher{opt: opt, shadows: make(chan struct{}, opt.Shadows)}
+	return &Dispatcher{opt: opt, shadows: semaphore.NewWeighted(int64(opt.Shadows))}
 }
 
 // Dispatch runs the plan for r and always returns a verdict. ctx ends with the process;

@@ -113,6 +113,13 @@ func (m *Members) Expect() {
 	m.expected = time.Now().Add(silentAfter)
 }
 
+// expecting reports whether workers may still be reconnecting.
+func (m *Members) expecting() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Now().Before(m.expected)
+}
+
 // Beat records a worker's heartbeat.
 func (m *Members) Beat(b *schema.Beat) {
 	m.mu.Lock()

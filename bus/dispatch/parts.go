@@ -11,19 +11,19 @@ import (
 // updates takes updated_input and updated_output.
 func (s *settlement) updates(r *schema.Result) {
 	t := s.hook.Event.Rewrites()
-	if !absent(r.UpdatedInput) {
-		if t == schema.RewriteInput {
-			s.input("updated_input", r.UpdatedInput)
-		} else {
-			s.note(fmt.Sprintf("updated_input dropped: %s has no tool input to rewrite", s.hook.Event))
-		}
+	switch {
+	case absent(r.UpdatedInput):
+	case t == schema.RewriteInput:
+		s.input("updated_input", r.UpdatedInput)
+	default:
+		s.note(fmt.Sprintf("updated_input dropped: %s has no tool input to rewrite", s.hook.Event))
 	}
-	if !absent(r.UpdatedOutput) {
-		if t == schema.RewriteOutput {
-			s.output("updated_output", r.UpdatedOutput)
-		} else {
-			s.note(fmt.Sprintf("updated_output dropped: %s has no tool output to rewrite", s.hook.Event))
-		}
+	switch {
+	case absent(r.UpdatedOutput):
+	case t == schema.RewriteOutput:
+		s.output("updated_output", r.UpdatedOutput)
+	default:
+		s.note(fmt.Sprintf("updated_output dropped: %s has no tool output to rewrite", s.hook.Event))
 	}
 }
 
@@ -140,16 +140,13 @@ func (s *settlement) inject(all []schema.Injection) {
 
 // fits reports whether v is a value of the kind.
 func fits(v jsontext.Value, k schema.ValueKind) bool {
-	if absent(v) || !valid(v) {
+	switch {
+	case absent(v) || !valid(v):
 		return false
-	}
-	switch k {
-	case schema.MessageValue:
+	case k == schema.MessageValue:
 		return schema.ModelsMessage(v)
-	case schema.ToolResultValue, schema.ResponseValue:
-		return true
 	}
-	return false
+	return k == schema.ToolResultValue || k == schema.ResponseValue
 }
 
 // absent reports whether there is no value; null counts as none.

@@ -32,13 +32,10 @@ func (m *Members) take(poolName string, t *queueEntry) (to choice, wait bool, er
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pool(poolName)
-	best, alive := p.best(t)
+	to, alive, ok := m.find(p, t)
 	switch {
-	case best != nil:
-		return best.takeSlot(), false, nil
-	case t.local && m.freed.Load() != t.freed:
-		// The slot became free before this call was queued, so it woke no call.
-		return choice{local: true}, false, nil
+	case ok:
+		return to, false, nil
 	case alive || t.local || p.hasSleepers(t.excluded):
 		return choice{}, true, m.enqueue(p, t) // a slot may become free, or a silent worker return
 	case len(t.excluded) > 0:
@@ -47,35 +44,27 @@ func (m *Members) take(poolName string, t *queueEntry) (to choice, wait bool, er
 	return choice{}, false, nil
 }
 
-// expect is await while workers may be reconnecting, and ErrNoWorker afterwards.
-func (m *Members) expect(poolName string, t *queueEntry) (to choice, wait bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !time.Now().Before(m.expected) {
-		return choice{}, false, ErrNoWorker
-	}
-	return m.awaitLocked(poolName, t)
-}
-
 // await is take for a call that the pool's first contact refused: it waits until a worker
 // is known.
 func (m *Members) await(poolName string, t *queueEntry) (to choice, wait bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.awaitLocked(poolName, t)
-}
-
-// awaitLocked is await for callers that hold the lock.
-func (m *Members) awaitLocked(poolName string, t *queueEntry) (to choice, wait bool, err error) {
 	p := m.pool(poolName)
-	best, _ := p.best(t)
-	switch {
-	case best != nil:
-		return best.takeSlot(), false, nil
-	case t.local && m.freed.Load() != t.freed:
-		return choice{local: true}, false, nil
+	if to, _, ok := m.find(p, t); ok {
+		return to, false, nil
 	}
 	return choice{}, true, m.enqueue(p, t)
+}
+
+// find takes a slot for t if one is free. alive reports whether any worker is alive. The
+// caller holds the lock.
+func (m *Members) find(p *pool, t *queueEntry) (to choice, alive, ok bool) {
+	best, alive := p.best(t)
+	if best != nil {
+		return best.takeSlot(), alive, true
+	}
+	// If a slot of the local worker became free before this call was queued, it woke no call.
+	return choice{local: true}, alive, t.local && m.freed.Load() != t.freed
 }
 
 // enqueue puts t into the queue in the order of tickets. A call that has a ticket is

@@ -30,7 +30,7 @@ type Shadowed struct {
 // sees the event as the hooks before it left it, and only its own timeout applies.
 func (c *call) startShadows(ctx context.Context) {
 	n := 0
-	for n < len(c.plan.Shadow) && c.d.reserve(c.shadowWeight()) {
+	for n < len(c.plan.Shadow) && c.d.shadows.TryAcquire(c.shadowWeight()) {
 		n++
 	}
 	if dropped := len(c.plan.Shadow) - n; dropped > 0 && c.d.opt.Watch.ShadowDropped != nil {
@@ -43,43 +43,24 @@ func (c *call) startShadows(ctx context.Context) {
 
 // shadowWeight is how many units of the shadow limit one batch takes: it keeps the event
 // in memory until it is answered.
-func (c *call) shadowWeight() int { return min(1+len(c.req.Body)>>20, cap(c.d.shadows)) }
-
-// reserve takes units of the shadow limit, or none if there are too few.
-func (d *Dispatcher) reserve(share int) bool {
-	for taken := range share {
-		select {
-		case d.shadows <- struct{}{}:
-		default:
-			d.release(taken)
-			return false
-		}
-	}
-	return true
-}
-
-func (d *Dispatcher) release(share int) {
-	for range share {
-		<-d.shadows
-	}
-}
+func (c *call) shadowWeight() int64 { return int64(min(1+len(c.req.Body)>>20, c.d.opt.Shadows)) }
 
 // askShadows runs the shadow hooks whose conditions hold. No other goroutine uses the
 // call.
 func (c *call) askShadows(ctx context.Context, left []Batch) {
-	defer func() { c.d.release(len(left) * c.shadowWeight()) }()
+	defer func() { c.d.shadows.Release(int64(len(left)) * c.shadowWeight()) }()
 	for ; len(left) > 0; left = left[1:] {
 		b := &left[0]
 		c.viewBefore(b.Hooks[0])
 		until := time.Now().Add(2*c.snap.Config.Hooks[b.Hooks[0]].Timeout.Std() + time.Second)
 		hooks := c.holding(b.Hooks, until)
 		if len(hooks) == 0 {
-			c.d.release(c.shadowWeight())
+			c.d.shadows.Release(c.shadowWeight())
 			continue
 		}
 		alone := &call{d: c.d, snap: c.snap, plan: c.plan, req: c.req, view: c.view, until: until}
 		go c.d.guarded(func() {
-			defer c.d.release(c.shadowWeight())
+			defer c.d.shadows.Release(c.shadowWeight())
 			// If the local worker sends heartbeats it is asked like others, because then
 			// its slots are counted.
 			beats := c.d.opt.Members.hasOther(b.Pool, nil)

@@ -10,9 +10,9 @@ import (
 	"github.com/hookfabric/hookfabric/bus/state/freezes"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
+	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/bus/state/rounds"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"
-	"github.com/hookfabric/hookfabric/bus/state/record"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

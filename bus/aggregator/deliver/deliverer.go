@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator/internal/lifetime"
@@ -40,7 +41,7 @@ type Options struct {
 type Deliverer struct {
 	opt    Options
 	acks   *acks
-	warned warned
+	warned sync.Map // of rounds by agent: their starts
 	broken broken
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator/internal/lifetime"
@@ -24,39 +23,25 @@ const RoundProducer = "round"
 // keepEvery is about how often the aggregator looks for rounds whose time is over.
 const keepEvery = time.Second
 
-// warned holds the rounds whose agents this broker warned, until the agents received the warning.
-// To repeat a warning changes nothing, but costs a write.
-type warned struct {
-	mu    sync.Mutex
-	start map[string]uint64 // the rounds' starts, by agent; guarded by mu
+// isWarned reports whether this broker warned the agent of a round, and does not know yet that it
+// received the warning. To repeat a warning changes nothing, but costs a write.
+func (s *Deliverer) isWarned(r *schema.Round) bool {
+	start, ok := s.warned.Load(r.Agent)
+	return ok && start == r.Start
 }
 
-func (w *warned) has(r *schema.Round) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.start[r.Agent] == r.Start
-}
-
-func (w *warned) add(r *schema.Round) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.start == nil {
-		w.start = make(map[string]uint64)
-	}
-	w.start[r.Agent] = r.Start
-}
-
-// only forgets all rounds but these, so that there are never more than are due.
-func (w *warned) only(due []schema.Round) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	start := make(map[string]uint64, len(w.start))
+// forgetWarned forgets all rounds but these, so that there are never more than are due.
+func (s *Deliverer) forgetWarned(due []schema.Round) {
+	starts := make(map[any]any, len(due))
 	for i := range due {
-		if r := &due[i]; w.start[r.Agent] == r.Start {
-			start[r.Agent] = r.Start
-		}
+		starts[due[i].Agent] = due[i].Start
 	}
-	w.start = start
+	s.warned.Range(func(agent, start any) bool {
+		if starts[agent] != start {
+			s.warned.Delete(agent)
+		}
+		return true
+	})
 }
 
 // keep warns the agents whose time is over, also idle ones.
@@ -67,12 +52,12 @@ func (s *Deliverer) keep() {
 			continue
 		}
 		due := s.opt.Rounds.SoftDue()
-		s.warned.only(due)
+		s.forgetWarned(due)
 		for i := range due {
 			if s.opt.Life.Context().Err() != nil {
 				return
 			}
-			if r := &due[i]; !s.warned.has(r) && act.WarnsAgent(r.Agent) {
+			if r := &due[i]; !s.isWarned(r) && act.WarnsAgent(r.Agent) {
 				ctx, cancel := context.WithTimeout(s.opt.Life.Context(), lifetime.WriteTime)
 				s.Warn(ctx, act, r, "")
 				cancel()
@@ -85,7 +70,7 @@ func (s *Deliverer) keep() {
 // room, Warn returns the warning. It then has to go out with the verdict about event, or again with
 // the same event.
 func (s *Deliverer) Warn(ctx context.Context, act *stages.Config, r *schema.Round, event string) (direct *schema.Item) {
-	if s.opt.Queue == nil || s.warned.has(r) {
+	if s.opt.Queue == nil || s.isWarned(r) {
 		return nil
 	}
 	by, age := s.opt.Rounds.Warning(r.Agent)
@@ -108,7 +93,7 @@ func (s *Deliverer) Warn(ctx context.Context, act *stages.Config, r *schema.Roun
 		}
 		return nil
 	}
-	s.warned.add(r)
+	s.warned.Store(r.Agent, r.Start)
 	if !receipt.Duplicate && by == "" {
 		s.softOver(r)
 	}

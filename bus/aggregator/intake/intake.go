@@ -4,8 +4,8 @@
 //
 // receiver.go receives an event and stamps it with the time, and admission.go holds those that wait.
 // steps.go has the steps that an event passes here; pipeline.go of the aggregator puts them into
-// their order. limits.go, large.go and records.go count what one agent uses, allowance.go what it
-// stores, and beat.go sends the heartbeats.
+// their order. limits.go and large.go count what one agent uses, allowance.go what it stores, and
+// excess.go who is over a limit. beat.go sends the heartbeats.
 package intake
 
 import (

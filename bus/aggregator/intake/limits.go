@@ -1,12 +1,9 @@
 package intake
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,10 +66,6 @@ const (
 	// toldRate is how many refused requests per second of one client are answered. The others are
 	// dropped.
 	toldRate = 10
-	// limitTold is how long the status lists an agent that was over a limit.
-	limitTold = time.Minute
-	// maxLimited bounds the agents over a limit that the aggregator tracks.
-	maxLimited = 64
 )
 
 // Limits hold the agents to their limits.
@@ -85,26 +78,7 @@ type Limits struct {
 	told     *ratelimit.Table // refused requests that are answered
 	large    largeEvents
 
-	mu sync.Mutex // guards the following fields
-	// over has the agents that were over a limit recently. It is used only when a request or event
-	// is refused.
-	over map[overLimit]*overTimes
-	// others counts the events without a record of agents that are no longer tracked, by limit.
-	others map[string]*rests
-	// recorded bounds how many events have a record in each recordEvery, which began then.
-	recorded int
-	second   time.Time
-}
-
-// overLimit names an agent and the limit that it is over.
-type overLimit struct{ name, limit string }
-
-// overTimes is how often an agent was over a limit, and when.
-type overTimes struct {
-	rests
-
-	refused     int
-	since, last time.Time
+	excesses
 }
 
 // LimitOptions are the parameters of [NewLimits].
@@ -133,7 +107,7 @@ func NewLimits(opt LimitOptions) *Limits {
 	return &Limits{
 		opt: opt, of: of, events: ratelimit.NewTable(of), requests: ratelimit.NewTable(requests), own: ratelimit.NewTable(own),
 		told:  ratelimit.NewTable(ratelimit.Limits{Rate: toldRate}),
-		large: largeEvents{of: make(map[string]*agentLarge)}, over: make(map[overLimit]*overTimes), others: make(map[string]*rests),
+		large: largeEvents{of: make(map[string]*agentLarge)}, excesses: excesses{count: opt.Count, log: opt.Log, of: make(map[overLimit]*excess)},
 	}
 }
 
@@ -268,65 +242,4 @@ func (l *Limits) answers(kind Kind, name string, now time.Time) bool {
 		l.told.Leave(key)
 	}
 	return v == ratelimit.Pass
-}
-
-// Refused counts an event or request that is refused because its sender is over a limit, and logs
-// it at most once in a while. It reports whether an event has a record.
-func (l *Limits) Refused(name, limit string) (recorded bool) {
-	l.opt.Count.WithLabelValues(limit).Inc()
-	now := time.Now()
-	l.mu.Lock()
-	o := l.times(overLimit{name, limit}, now)
-	o.refused++
-	o.last = now
-	if limit == limitRate || limit == limitCalls || limit == limitBytes { // these limits are about events, which have records
-		recorded = l.first(&o.rests, now)
-	}
-	n := o.refused
-	l.mu.Unlock()
-	l.opt.Log.OverLimit(name, limit, n)
-	return recorded
-}
-
-// times returns how often a client was over a limit. If the table is full, times removes the entry
-// that is idle for the longest. The caller holds the lock.
-func (l *Limits) times(who overLimit, now time.Time) *overTimes {
-	if o := l.over[who]; o != nil {
-		if now.Sub(o.last) > limitTold {
-			o.since, o.refused = now, 0 // the earlier excess has ended
-		}
-		return o
-	}
-	if len(l.over) >= maxLimited {
-		var oldest overLimit
-		for other, o := range l.over {
-			if l.over[oldest] == nil || o.last.Before(l.over[oldest].last) {
-				oldest = other
-			}
-		}
-		l.forgotten(oldest.limit, &l.over[oldest].rests, now)
-		delete(l.over, oldest)
-	}
-	o := &overTimes{since: now}
-	l.over[who] = o
-	return o
-}
-
-// List returns the agents over a limit in the last minute, the most frequent first.
-func (l *Limits) List() (all []schema.LimitedStatus) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	for who, o := range l.over {
-		if silent := now.Sub(o.last); silent < limitTold {
-			all = append(all, schema.LimitedStatus{
-				Name: who.name, Limit: who.limit, Refused: o.refused,
-				Since: schema.Duration(now.Sub(o.since)), Last: schema.Duration(silent),
-			})
-		}
-	}
-	slices.SortFunc(all, func(a, b schema.LimitedStatus) int {
-		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Limit, b.Limit))
-	})
-	return all
 }

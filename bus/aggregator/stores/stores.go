@@ -25,12 +25,7 @@ type Memory struct {
 
 // Queue is the part of [queue.Queue] that the aggregator uses.
 type Queue interface {
-	Reader
-	Writer
-}
-
-// Reader is the part of a [Queue] that costs no round trip.
-type Reader interface {
+	// These methods cost no round trip.
 	Seen(agent, session, tool string)
 	Due(agent, session, tool string) bool
 	Holds(agent, event string) bool
@@ -40,10 +35,7 @@ type Reader interface {
 	Allows(it *schema.Item) error
 	Last() uint64
 	Stats() queue.Stats
-}
 
-// Writer is the part of a [Queue] that does.
-type Writer interface {
 	Enqueue(ctx context.Context, it *schema.Item) (schema.Receipt, error)
 	Claim(ctx context.Context, c *queue.Claim) (queue.Claimed, error)
 	Ack(ctx context.Context, agent string, events []string) error
