@@ -165,13 +165,13 @@
 // # One load test
 //
 //  1. loadtest/main.go describes the commands; measurements.go lists those that measure one
-//     thing, and scenarios.go runs scenarios.
-//  2. loadtest/scenario/scenario.go defines a scenario of many agents; read.go reads its YAML.
-//  3. loadtest/fleet/run.go starts the fabric and the agents; loadtest/field starts processes.
-//  4. loadtest/load/schedule.go starts calls at their planned time; recorder.go counts results.
-//  5. loadtest/fleet/oracle.go checks each answer; loadtest/audit checks each message.
-//  6. loadtest/faults/schedule.go causes faults.
-//  7. loadtest/result/result.go defines the report of a run; loadtest/report prints and draws it.
+//     thing, and scenarios.go runs scenarios. The packages are in loadtest/internal.
+//  2. loadtest/internal/scenario/scenario.go defines a scenario of many agents; read.go reads its YAML.
+//  3. loadtest/internal/fleet/run.go starts the agents; loadtest/internal/field starts the fabric.
+//  4. loadtest/internal/load/schedule.go starts calls at their planned time; recorder.go counts results.
+//  5. loadtest/internal/fleet/oracle.go checks each answer; loadtest/internal/audit checks each message.
+//  6. loadtest/internal/faults/schedule.go causes faults.
+//  7. loadtest/internal/report/result.go defines the report of a run; print.go and plot.go show it.
 //
 // schema/wire.md describes the messages between processes. Each has a golden file.
 package hookfabric

@@ -10,11 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/loadtest/fleet"
-	"github.com/hookfabric/hookfabric/loadtest/notice"
-	"github.com/hookfabric/hookfabric/loadtest/proc"
-	"github.com/hookfabric/hookfabric/loadtest/roles"
-	"github.com/hookfabric/hookfabric/loadtest/state"
+	"github.com/hookfabric/hookfabric/loadtest/internal/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/internal/notice"
+	"github.com/hookfabric/hookfabric/loadtest/internal/proc"
+	"github.com/hookfabric/hookfabric/loadtest/internal/roles"
 )
 
 // errBudget is returned by a complete run with a figure over budget or a failed check.
@@ -38,6 +37,7 @@ func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "loadtest",
 		Short:         "Measure hookfabric on this machine, and check every answer",
+		Example:       "  loadtest\n  loadtest --for 1m --out /tmp/report",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
@@ -48,22 +48,11 @@ func commands() *cobra.Command {
 	for _, m := range measurements() {
 		root.AddCommand(m.command())
 	}
-	root.AddCommand(
-		modelCommand(),
-		crashCommand(),
-		clusterCommand(),
-		shippedCommand("fleet", "Let many agents use tools at the same time, in an open loop, and check every answer"),
-		shippedCommand("saturate", "Find the highest rate of tool calls that the fabric keeps up with"),
-		shippedCommand("overload", "Send twice the rate that the fabric keeps up with, and measure how it recovers"),
-		chaosCommand(),
-		soakCommand(),
-		runCommand(),
-		compareCommand(),
-		showCommand(),
-		tablesCommand(),
-		roleCommand(),
-	)
-	return withExamples(root)
+	for _, b := range bundles() {
+		root.AddCommand(b.command())
+	}
+	root.AddCommand(runCommand(), modelCommand(), compareCommand(), showCommand(), tablesCommand(), roleCommand())
+	return root
 }
 
 func noArgs(c *cobra.Command, args []string) error {
@@ -73,33 +62,38 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// oneArg returns a check that there is one argument; hint says which.
+func oneArg(hint string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage{fmt.Errorf("got %d arguments; %s", len(args), hint)}
+		}
+		return nil
+	}
+}
+
 // roleCommand returns the command line of child processes.
 func roleCommand() *cobra.Command {
 	var profiles string
-	c := &cobra.Command{
-		Use:    "role NAME",
-		Hidden: true,
-		Args:   cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			start, ok := allRoles()[args[0]]
-			if !ok {
-				return usage{fmt.Errorf("unknown role %q", args[0])}
-			}
-			serve := func() error { return proc.Serve(c.Context(), start, os.Stdin, os.Stdout) }
-			if profiles == "" {
-				return serve()
-			}
-			return profiled(filepath.Join(profiles, fmt.Sprintf("%s-%d.pprof", args[0], os.Getpid())), serve)
-		},
-	}
+	c := &cobra.Command{Use: "role NAME", Hidden: true, Args: cobra.ExactArgs(1)}
 	c.Flags().StringVar(&profiles, "profiles", "", "write a CPU profile into `DIR`")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		start, ok := allRoles()[args[0]]
+		if !ok {
+			return usage{fmt.Errorf("unknown role %q", args[0])}
+		}
+		serve := func() error { return proc.Serve(c.Context(), start, os.Stdin, os.Stdout) }
+		if profiles == "" {
+			return serve()
+		}
+		return profiled(filepath.Join(profiles, fmt.Sprintf("%s-%d.pprof", args[0], os.Getpid())), serve)
+	}
 	return c
 }
 
 // allRoles returns the roles of every command.
 func allRoles() map[string]proc.Start {
 	all := roles.All()
-	maps.Copy(all, state.Roles())
 	maps.Copy(all, fleet.Roles())
 	maps.Copy(all, notice.Roles())
 	return all
@@ -108,10 +102,10 @@ func allRoles() map[string]proc.Start {
 // profiled runs run and writes its CPU profile to file.
 func profiled(file string, run func() error) error {
 	f, err := os.Create(file)
-	if err != nil {
-		return fmt.Errorf("writing a profile: %w", err)
+	if err == nil {
+		err = pprof.StartCPUProfile(f)
 	}
-	if err := pprof.StartCPUProfile(f); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing a profile: %w", err)
 	}
 	err = run()

@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/internal/bench"
+	"github.com/hookfabric/hookfabric/loadtest/internal/report"
 )
 
 // written writes a run with one figure to a file.
 func written(t *testing.T, samples ...float64) string {
 	t.Helper()
-	d := result.Document{Scenario: "bench", Title: "a run", Figures: []result.Figure{result.Figured("p50", "s", result.Lower, samples)}}
+	d := report.Document{Scenario: "bench", Title: "a run", Figures: []report.Figure{report.Figured("p50", "s", report.Lower, samples)}}
 	file := filepath.Join(t.TempDir(), "run.json")
 	if err := write(file, &bench.Report{Document: d}); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestCompareEndsAsItFound(t *testing.T) {
 		t.Errorf("the page is %d bytes, %v", len(body), err)
 	}
 	other := filepath.Join(t.TempDir(), "other.json")
-	if err := write(other, &result.Document{Scenario: "soak"}); err != nil {
+	if err := write(other, &report.Document{Scenario: "soak"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := loadtest(t, "compare", fast, other); exitCode(err) != 2 || !strings.Contains(err.Error(), "no figure") {

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/result"
-	"github.com/hookfabric/hookfabric/loadtest/scale"
-	"github.com/hookfabric/hookfabric/loadtest/scenario"
-	"github.com/hookfabric/hookfabric/loadtest/shim"
+	"github.com/hookfabric/hookfabric/loadtest/internal/bench"
+	"github.com/hookfabric/hookfabric/loadtest/internal/report"
+	"github.com/hookfabric/hookfabric/loadtest/internal/scale"
+	"github.com/hookfabric/hookfabric/loadtest/internal/scenario"
+	"github.com/hookfabric/hookfabric/loadtest/internal/shim"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -153,7 +153,7 @@ func TestAnInterruptedRunReportsWhatItHas(t *testing.T) {
 		if err := c.ExecuteContext(ctx); !errors.Is(err, errInterrupted) || exitCode(err) != 1 {
 			t.Errorf("%s ends with %v", args[0], err)
 		}
-		d, err := result.ReadFile(file)
+		d, err := report.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func TestRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d result.Document
+	var d report.Document
 	if err := schema.Unmarshal(body, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestLoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := result.ReadFile(file)
+	d, err := report.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,12 +330,12 @@ func TestCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := result.ReadFile(file)
+	d, err := report.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{"broker", "worker", "driver", "daemon", "producer"} {
-		if !slices.ContainsFunc(d.Plots[0].Marks, func(m result.Mark) bool { return m.Group == "kill of a "+kind }) {
+		if !slices.ContainsFunc(d.Plots[0].Marks, func(m report.Mark) bool { return m.Group == "kill of a "+kind }) {
 			t.Errorf("no %s was killed", kind)
 		}
 	}
@@ -375,7 +375,7 @@ func TestState(t *testing.T) {
 			t.Errorf("a figure that cannot be: %+v", s)
 		}
 	}
-	if len(r.Rows) != 4*3+2 || len(r.Checks) != 3 || slices.ContainsFunc(r.Checks, func(c result.Check) bool { return !c.OK() }) {
+	if len(r.Rows) != 4*3+2 || len(r.Checks) != 3 || slices.ContainsFunc(r.Checks, func(c report.Check) bool { return !c.OK() }) {
 		t.Errorf("a run that cannot be: %+v", r)
 	}
 }
@@ -384,7 +384,7 @@ func TestState(t *testing.T) {
 func TestTheTablesOfAPageAreFilled(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	knee := result.Document{Scenario: "saturate", Figures: []result.Figure{result.Figured("knee: tools used", "/s", result.Higher, []float64{3300})}}
+	knee := report.Document{Scenario: "saturate", Figures: []report.Figure{report.Figured("knee: tools used", "/s", report.Higher, []float64{3300})}}
 	if err := errors.Join(write(at("saturate.json"), &knee), os.WriteFile(at("page.md"), []byte("<!-- figures: knee -->\n<!-- end -->\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -414,8 +414,8 @@ func TestTheScenarioOfTheFiguresCanRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Name != "faults" || s.For.Std() != 10*time.Minute || s.Soak.OfKnee != 0.7 || len(s.Check()) > 0 {
-		t.Errorf("it is %+v: %v", s, s.Check())
+	if s.Name != "faults" || s.For.Std() != 10*time.Minute || s.Soak.OfKnee != 0.7 || s.Wrong() != nil {
+		t.Errorf("it is %+v: %v", s, s.Wrong())
 	}
 }
 

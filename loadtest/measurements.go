@@ -11,18 +11,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/freeze"
-	"github.com/hookfabric/hookfabric/loadtest/notice"
-	"github.com/hookfabric/hookfabric/loadtest/scale"
-	"github.com/hookfabric/hookfabric/loadtest/shim"
-	"github.com/hookfabric/hookfabric/loadtest/state"
+	"github.com/hookfabric/hookfabric/loadtest/internal/bench"
+	"github.com/hookfabric/hookfabric/loadtest/internal/freeze"
+	"github.com/hookfabric/hookfabric/loadtest/internal/notice"
+	"github.com/hookfabric/hookfabric/loadtest/internal/scale"
+	"github.com/hookfabric/hookfabric/loadtest/internal/shim"
+	"github.com/hookfabric/hookfabric/loadtest/internal/state"
 )
 
 // A measurement is a command that measures one thing.
 type measurement struct {
-	name, short string
-	run         func(context.Context, bench.Options) (outcome, error)
+	name, short, example string
+	run                  func(context.Context, bench.Options) (outcome, error)
 	// parts are the values of --only. Without parts there is no such flag.
 	parts []string
 	// slack means that the figures have budgets that --slack widens.
@@ -37,7 +37,8 @@ func measurements() []measurement {
 	return []measurement{
 		{
 			name: "bench", short: "Compare a call of the fabric with a bare request-reply, webhooks and command hooks",
-			run: measuredBy(bench.Calls), slack: true, check: bench.CheckCalls,
+			example: "  loadtest bench --only pool --quick\n  loadtest bench --json new.json --html new.html",
+			run:     measuredBy(bench.Calls), slack: true, check: bench.CheckCalls,
 			flags: func(f *pflag.FlagSet, o *bench.Options) {
 				f.StringArrayVar(&o.Only, "only", nil, "measure only rows whose name contains `TEXT`, and the bare request-reply (default: all rows)")
 				f.StringVar(&o.Record, "record", "facts", "record of verdicts in the broker: facts, content or off")
@@ -45,34 +46,41 @@ func measurements() []measurement {
 		},
 		{
 			name: "scale", short: "Measure how the cost of a call grows with hooks, matchers, agents, connections, waiting messages and workers",
-			run: measuredBy(scale.Run), parts: scale.Parts(),
+			example: "  loadtest scale --only hooks,agents --json scale.json",
+			run:     measuredBy(scale.Run), parts: scale.Parts(),
 		},
 		{
 			name: "state", short: "Measure the message queue: speed, messages of other agents, and broadcasts",
-			run: measuredBy(state.Run), parts: state.Parts(), slack: true,
+			example: "  loadtest state --only speed",
+			run:     measuredBy(state.Run), parts: state.Parts(), slack: true,
 		},
 		{
 			name: "shim", short: "Measure `agentshim hook` from exec to exit, direct and through the daemon",
-			run: measuredBy(shim.Run), slack: true,
+			example: "  loadtest shim --reps 10",
+			run:     measuredBy(shim.Run), slack: true,
 		},
 		{
 			name: "loop", short: "Compare the events of a whole query with as many bare request-replies",
-			run: measuredBy(bench.Queries),
+			example: "  loadtest loop --json loop.json",
+			run:     measuredBy(bench.Queries),
 		},
 		{
 			name: "notice", short: "Measure how long the fabric takes to notice that a worker or an aggregator is lost",
-			run: measuredBy(notice.Run), parts: notice.Losses(), slack: true,
+			example: "  loadtest notice --reps 20",
+			run:     measuredBy(notice.Run), parts: notice.Losses(), slack: true,
 		},
 		{
 			name: "freeze", short: "Measure how long an operator's freeze takes to reach every shim",
-			run: measuredBy(freeze.Run), check: freeze.Check,
+			example: "  loadtest freeze --shims 200",
+			run:     measuredBy(freeze.Run), check: freeze.Check,
 			flags: func(f *pflag.FlagSet, o *bench.Options) {
 				f.IntVar(&o.Shims, "shims", freeze.Shims, "number of shims, each with its own connection (--quick: 100)")
 			},
 		},
 		{
 			name: "record", short: "Measure the cost of recording all verdicts, and check that each is recorded once",
-			run: measuredBy(bench.Record), check: bench.CheckRecord,
+			example: "  loadtest record --rate 500",
+			run:     measuredBy(bench.Record), check: bench.CheckRecord,
 			flags: func(f *pflag.FlagSet, o *bench.Options) {
 				f.Float64Var(&o.Rate, "rate", bench.Rate, "verdicts per second")
 			},
@@ -87,8 +95,10 @@ func measuredBy[R outcome](run func(context.Context, bench.Options) (R, error)) 
 
 // command returns the command line of the measurement.
 func (m measurement) command() *cobra.Command {
-	c := &cobra.Command{Use: m.name, Short: m.short, Args: noArgs}
+	c := &cobra.Command{Use: m.name, Short: m.short, Example: m.example, Args: noArgs}
 	f, o := flags(c), new(bench.Options)
+	c.Flags().IntVar(&o.Repetitions, "reps", 0, "number of repetitions (default: enough for narrow intervals)")
+	c.Flags().BoolVar(&o.Quick, "quick", false, "measure briefly, to see that it works; the figures are not reliable")
 	if len(m.parts) > 0 {
 		c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these comma-separated `PARTS`: "+strings.Join(m.parts, ", ")+" (default: all)")
 	}
@@ -99,7 +109,6 @@ func (m measurement) command() *cobra.Command {
 		m.flags(c.Flags(), o)
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		o.Quick, o.Repetitions = f.quick, f.reps
 		if o.Quick && !c.Flags().Changed("shims") {
 			o.Shims = 0
 		}
@@ -107,7 +116,7 @@ func (m measurement) command() *cobra.Command {
 			return usage{err}
 		}
 		return f.staged(c, func(s stage) (outcome, error) {
-			o.Dir, o.Crew, o.Progress = s.dir, s.crew, s.live
+			o.Dir, o.Crew, o.Progress = s.Dir, s.Crew, s.Live
 			return m.run(c.Context(), *o)
 		})
 	}
@@ -116,6 +125,9 @@ func (m measurement) command() *cobra.Command {
 
 // wrong returns an error for options with which the measurement cannot run.
 func (m measurement) wrong(o *bench.Options) error {
+	if o.Repetitions < 0 {
+		return fmt.Errorf("--reps is %d; write a positive number such as 10, or leave it out", o.Repetitions)
+	}
 	for _, name := range o.Only {
 		if len(m.parts) > 0 && !slices.Contains(m.parts, name) {
 			return fmt.Errorf("unknown part %q; write one or more of %s", name, strings.Join(m.parts, ", "))

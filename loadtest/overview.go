@@ -5,17 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/loadtest/bench"
-	"github.com/hookfabric/hookfabric/loadtest/fleet"
-	"github.com/hookfabric/hookfabric/loadtest/live"
-	"github.com/hookfabric/hookfabric/loadtest/report"
-	"github.com/hookfabric/hookfabric/loadtest/report/units"
-	"github.com/hookfabric/hookfabric/loadtest/result"
-	"github.com/hookfabric/hookfabric/loadtest/scenario"
+	"github.com/hookfabric/hookfabric/loadtest/internal/bench"
+	"github.com/hookfabric/hookfabric/loadtest/internal/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/internal/report"
+	"github.com/hookfabric/hookfabric/loadtest/internal/scenario"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -38,23 +36,19 @@ func overviewFlags(c *cobra.Command) *overview {
 
 // run fails for wrong answers, not for slow ones: it is too short for budgets.
 func (o *overview) run(c *cobra.Command) error {
-	load := o.load()
-	if wrong := load.Check(); len(wrong) > 0 {
-		return usage{errors.New(wrong[0].String())}
-	}
-	if o.out != "" {
-		if err := writableDir(o.out); err != nil {
-			return usage{err}
-		}
+	load := scenario.Default()
+	load.For, load.Warm = schema.Duration(o.long), schema.Duration(max(min(load.Warm.Std(), o.long/4), 0))
+	if err := errors.Join(load.Wrong(), writableDir(o.out)); err != nil {
+		return usage{err}
 	}
 	if err := o.places(); err != nil {
 		return err
 	}
-	shown, err := live.Start(live.Options{Scenario: c.Name(), Progress: c.ErrOrStderr()})
+	shown, err := report.StartLive(report.LiveOptions{Scenario: c.Name(), Progress: c.ErrOrStderr()})
 	if err != nil {
 		return err
 	}
-	quick, fleets, err := o.measured(c, shown, load)
+	quick, fleets, err := o.measured(c, shown, &load)
 	if err = errors.Join(err, shown.Close()); err != nil {
 		return err
 	}
@@ -62,7 +56,7 @@ func (o *overview) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	calls := &result.Document{Title: quick.Title, Tables: []result.Table{costs(quick)}}
+	calls := &report.Document{Title: quick.Title, Tables: []report.Table{costs(quick)}}
 	if quick.Interrupted != "" {
 		calls.Notes = quick.Notes[:1]
 	}
@@ -76,46 +70,35 @@ func (o *overview) run(c *cobra.Command) error {
 	return interrupted(c, err)
 }
 
-// load returns the scenario of the fleet.
-func (o *overview) load() *scenario.Scenario {
-	load := scenario.Default()
-	load.For, load.Warm = schema.Duration(o.long), schema.Duration(max(min(load.Warm.Std(), o.long/4), 0))
-	return &load
-}
-
 // measured makes both runs, one after the other. The second document is empty if the run is
 // interrupted before the fleet has results.
-func (o *overview) measured(c *cobra.Command, shown *live.Run, load *scenario.Scenario) (*bench.Report, *result.Document, error) {
-	quick, err := o.acted(c, shown, func(s stage) (outcome, error) {
-		return bench.Calls(c.Context(), bench.Options{Quick: true, Dir: s.dir, Crew: s.crew, Progress: s.live})
+func (o *overview) measured(c *cobra.Command, shown *report.Live, load *scenario.Scenario) (b *bench.Report, fleets *report.Document, err error) {
+	_, err = o.acted(c, shown, func(s stage) (outcome, error) {
+		b, err = bench.Calls(c.Context(), bench.Options{Quick: true, Dir: s.Dir, Crew: s.Crew, Progress: s.Live})
+		return b, err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	b := quick.(*bench.Report)
 	b.Scenario, b.Title = "bench", "Cost of a call compared with a bare request-reply, measured briefly"
 	b.Notes = append(b.Notes, "Measured for a few seconds. `loadtest bench` measures for minutes and checks the budgets.")
-	fleets, err := o.acted(c, shown, func(s stage) (outcome, error) {
-		return fleet.Run(c.Context(), load, fleet.Stage{Dir: s.dir, Crew: s.crew, Progress: s.live, Live: s.live})
+	_, err = o.acted(c, shown, func(s stage) (outcome, error) {
+		fleets, err = fleet.Run(c.Context(), load, s)
+		return fleets, err
 	})
 	if err != nil && c.Context().Err() != nil {
-		return b, &result.Document{Scenario: "fleet", Title: "No fleet: " + err.Error(), Machine: b.Machine}, nil //nolint:nilerr // the document says it
+		return b, &report.Document{Scenario: "fleet", Title: "No fleet: " + err.Error(), Machine: b.Machine}, nil //nolint:nilerr // the document says it
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return b, fleets.(*result.Document), nil
+	return b, fleets, err
 }
 
 // written writes the page and the figures, and returns the name of the page.
-func (o *overview) written(quick *bench.Report, fleets *result.Document) (file string, err error) {
+func (o *overview) written(quick *bench.Report, fleets *report.Document) (file string, err error) {
 	dir := o.out
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "loadtest-report-"); err != nil {
 			return "", fmt.Errorf("creating a folder for the report: %w", err)
 		}
-	} else if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("creating a folder for the report: %w", err)
 	}
 	file = filepath.Join(dir, "report.html")
 	return file, errors.Join(
@@ -126,25 +109,24 @@ func (o *overview) written(quick *bench.Report, fleets *result.Document) (file s
 }
 
 // costs returns the table of some rows of a bench.
-func costs(b *bench.Report) result.Table {
-	t := result.Table{
+func costs(b *bench.Report) report.Table {
+	t := report.Table{
 		Title:   "One call, compared with a bare request-reply through the same server (raw)",
 		Columns: []string{"", "callers", "p50", "× raw", "calls"},
 		Note:    "Measured briefly, for the order of magnitude. `loadtest bench` measures longer and checks the budgets.",
 	}
-	for _, name := range []string{"raw", "no hook", "broker, 3 hooks", "pool, 3 hooks", "webhook, 3 hooks", "two HTTP stages, 3 hooks", "command per call"} {
-		for _, a := range b.Absolute {
-			if a.Name != name {
-				continue
-			}
-			ratio := "1"
-			for _, r := range b.Rows {
-				if r.Name == name && r.Callers == a.Callers && r.Metric == "p50" {
-					ratio = fmt.Sprintf("%.2f", r.Ratio)
-				}
-			}
-			t.Rows = append(t.Rows, []string{name, fmt.Sprint(a.Callers), units.Value(a.P50.Std().Seconds(), "s"), ratio, units.Value(a.PerSecond, "/s")})
+	shown := []string{"raw", "no hook", "broker, 3 hooks", "pool, 3 hooks", "webhook, 3 hooks", "two HTTP stages, 3 hooks", "command per call"}
+	for _, a := range b.Absolute {
+		if !slices.Contains(shown, a.Name) {
+			continue
 		}
+		ratio := "1"
+		for _, r := range b.Rows {
+			if r.Name == a.Name && r.Callers == a.Callers && r.Metric == "p50" {
+				ratio = fmt.Sprintf("%.2f", r.Ratio)
+			}
+		}
+		t.Rows = append(t.Rows, []string{a.Name, fmt.Sprint(a.Callers), report.Value(a.P50.Std().Seconds(), "s"), ratio, report.Value(a.PerSecond, "/s")})
 	}
 	return t
 }

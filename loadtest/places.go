@@ -16,14 +16,10 @@ import (
 func (f *measuring) places() error {
 	var errs []error
 	for _, file := range []string{f.json, f.html, f.log} {
-		if file != "" {
-			errs = append(errs, writable(file))
-		}
+		errs = append(errs, writable(file))
 	}
 	for _, dir := range []string{f.svg, f.profiles} {
-		if dir != "" {
-			errs = append(errs, writableDir(dir))
-		}
+		errs = append(errs, writableDir(dir))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return usage{err}
@@ -31,8 +27,12 @@ func (f *measuring) places() error {
 	return nil
 }
 
-// writable returns an error if a file cannot be written. It keeps the file's content.
+// writable returns an error if a file cannot be written; "" is no file. It keeps the file's
+// content.
 func writable(file string) error {
+	if file == "" {
+		return nil
+	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	created := err == nil
 	if errors.Is(err, fs.ErrExist) {
@@ -48,8 +48,12 @@ func writable(file string) error {
 	return err
 }
 
-// writableDir makes a directory and returns an error if files cannot be created in it.
+// writableDir makes a directory and returns an error if files cannot be created in it; "" is
+// no directory.
 func writableDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot create the folder: %w; name a folder that you can write to", err)
 	}
@@ -59,12 +63,11 @@ func writableDir(dir string) error {
 // loopback returns an error if processes of this machine do not reach each other. All of
 // them would otherwise try for half a minute.
 func loopback(ctx context.Context) error {
-	const enough = 2 * time.Second
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		defer l.Close()
 		var c net.Conn
-		if c, err = (&net.Dialer{Timeout: enough}).DialContext(ctx, "tcp", l.Addr().String()); err == nil {
+		if c, err = (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", l.Addr().String()); err == nil {
 			return c.Close()
 		}
 	}

@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/internal/report"
 )
 
 func TestARunThatIsOverIsShown(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	run := func(scenario string) string {
-		d := result.Document{
+		d := report.Document{
 			Scenario: scenario, Title: "how " + scenario + " went",
-			Figures: []result.Figure{result.Figured("p50", "s", result.Lower, []float64{0.001, 0.002, 0.003})},
-			Plots:   []result.Plot{{Title: "latency", X: result.Axis{Unit: "s"}, Y: result.Axis{Unit: "s"}, Lines: []result.Line{{Name: "p50", X: []float64{1, 2}, Y: []float64{1, 2}}}}},
+			Figures: []report.Figure{report.Figured("p50", "s", report.Lower, []float64{0.001, 0.002, 0.003})},
+			Plots:   []report.Plot{{Title: "latency", X: report.Axis{Unit: "s"}, Y: report.Axis{Unit: "s"}, Lines: []report.Line{{Name: "p50", X: []float64{1, 2}, Y: []float64{1, 2}}}}},
 		}
 		if err := write(at(scenario+".json"), &d); err != nil {
 			t.Fatal(err)

@@ -10,20 +10,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hookfabric/hookfabric/loadtest/live"
-	"github.com/hookfabric/hookfabric/loadtest/result"
+	"github.com/hookfabric/hookfabric/loadtest/internal/report"
 )
 
 // TestARunIsWrittenWhereverItWasAskedFor checks the outputs that all runs share.
 func TestARunIsWrittenWhereverItWasAskedFor(t *testing.T) {
 	dir := t.TempDir()
-	var shown *live.Run
+	var shown *report.Live
 	c := &cobra.Command{Use: "walk", Short: "Walk a while"}
 	f := flags(c)
+	c.Flags().Bool("quick", false, "")
+	c.Flags().Int("reps", 0, "")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return f.staged(c, func(s stage) (outcome, error) {
-			shown = s.live
-			return &result.Document{Plots: []result.Plot{{Title: "The way"}}}, nil
+			shown = s.Live
+			return &report.Document{Plots: []report.Plot{{Title: "The way"}}}, nil
 		})
 	}
 	c.SetOut(t.Output())
@@ -33,7 +34,7 @@ func TestARunIsWrittenWhereverItWasAskedFor(t *testing.T) {
 	if err := c.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d, err := result.ReadFile(at("walk.json"))
+	d, err := report.ReadFile(at("walk.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,15 +54,15 @@ func TestARunIsWrittenWhereverItWasAskedFor(t *testing.T) {
 func TestAResultThatContradictsItselfIsAnError(t *testing.T) {
 	c := &cobra.Command{Use: "walk"}
 	c.SetOut(t.Output())
-	err := new(measuring).finish(c, &result.Document{Figures: []result.Figure{{Name: "p50", Value: 5}}})
+	err := new(measuring).finish(c, &report.Document{Figures: []report.Figure{{Name: "p50", Value: 5}}})
 	if err == nil || !strings.Contains(err.Error(), "outside its interval") {
 		t.Errorf("it ended with %v", err)
 	}
 }
 
 func TestAWrongAnswerIsNeverForgiven(t *testing.T) {
-	slow := result.Document{Figures: []result.Figure{result.Figure{Low: 2, High: 3}.Within(1)}}
-	wrong := result.Document{Checks: []result.Check{{Seen: 1, Wrong: 1}}}
+	slow := report.Document{Figures: []report.Figure{report.Figure{Low: 2, High: 3}.Within(1)}}
+	wrong := report.Document{Checks: []report.Check{{Seen: 1, Wrong: 1}}}
 	for _, noFail := range []bool{false, true} {
 		f := measuring{noFail: noFail}
 		if f.forgives(&wrong) {
@@ -79,7 +80,7 @@ func TestARunThatIsInterruptedSaysThatAndNothingElse(t *testing.T) {
 	f := flags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return f.staged(c, func(s stage) (outcome, error) {
-			if _, err := s.crew.Log.Write([]byte("a step\n")); err != nil {
+			if _, err := s.Crew.Log.Write([]byte("a step\n")); err != nil {
 				t.Error(err)
 			}
 			interrupt(errors.New("a stop sign"))

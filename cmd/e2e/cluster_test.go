@@ -266,7 +266,7 @@ func controlWithin(ctx context.Context, nc *nats.Conn, verb, agent string, reque
 // that was accepted is lost.
 func TestKilledClusterBrokers(t *testing.T) {
 	if !long() {
-		t.Skip("NOT EACH BROKER OF A CLUSTER IS KILLED: that takes HOOKFABRIC_LONG=1; the tests of loadtest/cluster kill one, and cut one off")
+		t.Skip("NOT EACH BROKER OF A CLUSTER IS KILLED: that takes HOOKFABRIC_LONG=1; the tests of loadtest/internal/chaos kill one, and cut one off")
 	}
 	c := startCluster(t)
 	first := c.leads(t)

@@ -1,0 +1,183 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hookfabric/hookfabric/loadtest/internal/load"
+	"github.com/hookfabric/hookfabric/loadtest/internal/report"
+	"github.com/hookfabric/hookfabric/loadtest/internal/roles"
+)
+
+// Rate is the default number of verdicts per second.
+const Rate = 2000
+
+const (
+	// steady is the number of calls that may be in progress at the rate, far more than are.
+	steady = 32
+	// kept is the limit of one broker's record, so small that it is full soon.
+	kept = 1 << 20
+	// factsBudget is what recording the facts may cost: of the p50 at the rate.
+	factsBudget = 1.05
+)
+
+// A mode is a broker with one way of recording.
+type mode struct{ name, record, bytes string }
+
+const (
+	off     = "no record"
+	facts   = "the facts"
+	content = "the content, too"
+	small   = "the facts, of which 1 MiB is kept"
+)
+
+// modes lists all of them. The first is the base.
+func modes() []mode {
+	return []mode{{off, "off", ""}, {facts, "facts", ""}, {content, "content", ""}, {small, "facts", "1MiB"}}
+}
+
+// A pace is a way to ask brokers: at a rate that leaves CPUs idle, or at full speed.
+type pace struct {
+	callers, hooks int
+	tool           string
+	// title is that of the table, suffix ends the names of the figures.
+	title, suffix string
+	window        load.Window
+}
+
+func paces(o *Options) []pace {
+	rate := o.Rate
+	if rate == 0 {
+		rate = Rate
+	}
+	long, warm := o.Milliseconds(1000, 200), o.Milliseconds(100, 20)
+	atRate, busy := fmt.Sprintf(", %.0f times a second", rate), fmt.Sprintf(", %d callers flat out", Many)
+	return []pace{
+		{steady, 3, "Recorded", "Call with 3 hooks" + atRate, atRate, load.Window{Warm: warm, Long: long, Rate: rate}},
+		// A quarter of the window: it has as many calls, and not more records than the broker buffers.
+		{Many, 8, "Often", "Call with 8 hooks" + busy, busy, load.Window{Warm: warm / 4, Long: long / 4}},
+	}
+}
+
+// recordHooks is the configuration of all brokers.
+func recordHooks(paces []pace) string {
+	var b strings.Builder
+	b.WriteString("presets: []\nhooks:\n  PreToolUse:\n")
+	for _, l := range paces {
+		for i := range l.hooks {
+			fmt.Fprintf(&b, "    - {name: %s-%d, matcher: %s, type: builtin, handler: allow}\n", l.tool, i+1, l.tool)
+		}
+	}
+	return b.String()
+}
+
+// A recorder is the broker of a mode.
+type recorder struct {
+	mode
+	*Fabric
+}
+
+// CheckRecord returns an error for options with which the command record cannot run.
+func CheckRecord(o *Options) error {
+	if !(o.Rate >= 1 && o.Rate <= 100_000) {
+		return fmt.Errorf("--rate is %v; write 1 to 100000 verdicts per second", o.Rate)
+	}
+	return nil
+}
+
+// Record measures the cost of recording verdicts: brokers with different records take the
+// same calls in turns. It then reads the records and compares them with the calls.
+func Record(ctx context.Context, o Options) (_ *Report, err error) {
+	o.Crew = o.Crew.Like(roles.KeepPages)
+	paces := paces(&o)
+	var recorders []recorder
+	var all []Contender
+	defer func() {
+		for _, r := range recorders {
+			err = errors.Join(err, r.Stop())
+		}
+	}()
+	for i, m := range modes() {
+		f, err := o.Start(ctx, fmt.Sprint("broker-", i), recordHooks(paces), roles.BrokerConfig{Record: m.record, RecordBytes: m.bytes})
+		if err != nil {
+			return nil, err
+		}
+		f.linger = flushed * 3 / 2
+		recorders = append(recorders, recorder{m, f})
+		if err := f.Ask(ctx); err != nil {
+			return nil, err
+		}
+		all = append(all, Contender{Name: m.name, Measure: func(ctx context.Context, callers int) (s Sample, err error) {
+			for _, p := range paces {
+				if p.callers == callers {
+					p.window.Callers = callers
+					s, err = f.Measure(ctx, roles.Target{Way: roles.Fabric, Tool: p.tool, Hooks: p.hooks}, p.window)
+				}
+			}
+			return s, err
+		}})
+	}
+	samples, err := o.Repeat(ctx, o.Times(10, 1), []int{steady, Many}, all)
+	if err != nil {
+		return nil, err
+	}
+	r := new(Report)
+	if ctx.Err() == nil {
+		for _, s := range recorders {
+			if err := s.look(ctx, &r.Document); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+	}
+	r.judgeRecord(&o, samples)
+	return r, nil
+}
+
+// judgeRecord compares each mode with the one that records nothing.
+func (r *Report) judgeRecord(o *Options, s Samples) {
+	r.Repetitions, r.Window = len(s[off]), paces(o)[0].window.Long
+	for i, l := range paces(o) {
+		t := report.Table{Title: l.title, Columns: []string{"record", "p50", "p99", "CPU of the broker per call", "calls per second"}}
+		for _, m := range modes() {
+			middle := func(value func(Sample) float64) float64 { return report.Median(s.Of(m.name, l.callers, value)) }
+			t.Rows = append(t.Rows, []string{
+				m.name, report.Value(middle(P50), "s"), report.Value(middle(P99), "s"), report.Value(middle(CPUOf(roles.Broker)), "s"), fmt.Sprintf("%.0f", middle(PerSecond)),
+			})
+			if m.name == off || m.name == small {
+				continue
+			}
+			ratio := func(what string, better report.Direction, value func(Sample) float64) report.Figure {
+				all := s.Of(m.name, l.callers, value)
+				for i, base := range s.Of(off, l.callers, value) {
+					all[i] /= base
+				}
+				return report.Figured(what+" with "+m.name+" : "+off+l.suffix, "ratio", better, all)
+			}
+			added := s.Of(m.name, l.callers, CPUOf(roles.Broker))
+			for i, base := range s.Of(off, l.callers, CPUOf(roles.Broker)) {
+				added[i] -= base
+			}
+			median := ratio("p50", report.Lower, P50)
+			if i == 0 && m.name == facts {
+				median = median.Within(factsBudget)
+			}
+			r.Figures = append(r.Figures, median, report.Figured("CPU of the broker per call, added by "+m.name+l.suffix, "s", report.Lower, added))
+			if i == 0 {
+				r.Figures = append(r.Figures, ratio("CPU of the broker per call", report.Lower, CPUOf(roles.Broker)))
+			} else {
+				r.Figures = append(r.Figures, ratio("throughput", report.Higher, PerSecond))
+			}
+		}
+		r.Tables = append(r.Tables, t)
+	}
+	for _, name := range []string{complete, bounded, newest, silent, nothing} {
+		r.Check(name).Least = 1
+	}
+	r.Notes = []string{
+		"The hooks run inside the broker. Each repetition measures the brokers in random order, and compares them with the one without a record.",
+		"The broker answers a call before it records it, so recording affects latency only if the CPUs are busy. The budget holds at the given rate; at full speed, callers, broker and record share the CPUs.",
+		"The CPU of the broker includes work after the answer: encoding lines, hashing inputs, and writes to the disk by the embedded server.",
+	}
+}

@@ -1,0 +1,103 @@
+// Package machine describes the machine and the versions that a load test ran with, so
+// that readers can tell two reports apart.
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// Facts are what figures depend on besides the code under test.
+type Facts struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+	// CPU is the processor's model; absent: unknown.
+	CPU  string `json:"cpu,omitzero"`
+	CPUs int    `json:"cpus"`
+	Go   string `json:"go"`
+	// Revision is the revision of the code, with a plus if it was changed since; absent:
+	// unknown.
+	Revision string `json:"revision,omitzero"`
+	// Load is the load average of the last minute when the facts were recorded; absent:
+	// unknown. A load near CPUs means that other programs used the machine, which makes the
+	// figures of several processes worse.
+	Load float64 `json:"load,omitzero"`
+	// Modules are the versions of the modules that handle a call.
+	Modules map[string]string `json:"modules,omitzero"`
+}
+
+func (f Facts) String() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s/%s, %d CPUs %s, load before %.1f, %s", f.OS, f.Arch, f.CPUs, f.CPU, f.Load, f.Go)
+	for _, m := range modules() {
+		if v := f.Modules[m]; v != "" {
+			fmt.Fprintf(&s, ", %s %s", strings.TrimPrefix(m, "github.com/"), v)
+		}
+	}
+	if f.Revision != "" {
+		fmt.Fprintf(&s, ", code %s", f.Revision)
+	}
+	return s.String()
+}
+
+// modules lists the modules whose version matters.
+func modules() []string {
+	return []string{"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go", "github.com/go-json-experiment/json"}
+}
+
+// Here returns the facts of this machine and this program.
+func Here() Facts {
+	f := Facts{
+		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), CPU: model(), Load: loadAverage(),
+		Go: runtime.Version(), Revision: revision(), Modules: map[string]string{},
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return f
+	}
+	versions := map[string]string{}
+	for _, m := range info.Deps {
+		versions[m.Path] = m.Version
+	}
+	for _, name := range modules() {
+		if v := versions[name]; v != "" {
+			f.Modules[name] = v
+		}
+	}
+	return f
+}
+
+// model returns the processor's name on Linux.
+func model() string {
+	file, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// loadAverage returns the load average on Linux.
+func loadAverage() float64 {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	v, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		return 0
+	}
+	return v
+}
