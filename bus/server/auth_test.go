@@ -89,6 +89,7 @@ func TestClientsWithoutValidCredentialsAreRefused(t *testing.T) {
 
 // A revocation takes effect on a running server, and closes connections.
 func TestRevokedCredentialsEnd(t *testing.T) {
+	t.Parallel()
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", Auth: dir})
 	file := credentials(t, dir, operator("b", "")) // made after the start, and valid at once
@@ -135,6 +136,7 @@ func TestRevokedCredentialsEnd(t *testing.T) {
 }
 
 func TestExpiredCredentialsEnd(t *testing.T) {
+	t.Parallel()
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", Auth: dir})
 	i := operator("short", "")
@@ -167,6 +169,7 @@ func TestExpiredCredentialsEnd(t *testing.T) {
 
 // One of the tenants is made while the server runs.
 func TestTenantsAreIsolated(t *testing.T) {
+	t.Parallel()
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0", Auth: dir})
 	if err := realm.AddTenant(t.Context(), dir, "blue", realm.Limits{Connections: 2, Disk: 64 << 20}); err != nil {
@@ -277,6 +280,7 @@ func TestStreamsFromBeforeTheRealmBelongToTheTenant(t *testing.T) {
 
 // The credentials are transmitted in the CONNECT line.
 func TestCredentialsWithTheMostNamesFitIntoALine(t *testing.T) {
+	t.Parallel()
 	dir := newRealm(t)
 	s := bustest.StartWith(t, server.Options{Auth: dir})
 	var names []string

@@ -60,6 +60,7 @@ func startAll(t *testing.T, all []server.Options) []*server.Server {
 // Three servers keep one bucket, tell each other of clients that are lost, and know
 // what is listened to elsewhere.
 func TestServersAreOneCluster(t *testing.T) {
+	t.Parallel()
 	ca := bustest.NewAuthority(t, "ours")
 	routes := bustest.FreeAddresses(t, 3)
 	var all []server.Options
@@ -118,6 +119,7 @@ func TestServersAreOneCluster(t *testing.T) {
 
 // A server without the secret is not let in, and says what may be wrong.
 func TestAStrangerIsNotLetIn(t *testing.T) {
+	t.Parallel()
 	routes := bustest.FreeAddresses(t, 2)
 	one, two := member(t, routes, 0), member(t, routes, 1)
 	one.Cluster.Secret, two.Cluster.Secret = "the secret of the cluster", "another secret entirely"

@@ -50,6 +50,7 @@ func TestALeafIsAPartOfItsHub(t *testing.T) {
 }
 
 func TestALeafReportsWhyItWaits(t *testing.T) {
+	t.Parallel()
 	unused := bustest.FreeAddresses(t, 1)[0]
 	other := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})
 	for remote, want := range map[string]string{

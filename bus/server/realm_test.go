@@ -15,6 +15,7 @@ import (
 
 // Until the realm is readable again, the old permissions apply.
 func TestAnUnreadableRealmIsReported(t *testing.T) {
+	t.Parallel()
 	dir := newRealm(t)
 	file := filepath.Join(dir, "realm.json")
 	s := bustest.StartWith(t, server.Options{Auth: dir})
@@ -54,6 +55,7 @@ func TestAServerWithoutCredentialsHasNoUnreadableRealm(t *testing.T) {
 
 // TestCredentialsAreNamedByTheirKeys also if they were made after the server began.
 func TestCredentialsAreNamedByTheirKeys(t *testing.T) {
+	t.Parallel()
 	dir := newRealm(t)
 	add := func(name string) (key string) {
 		t.Helper()

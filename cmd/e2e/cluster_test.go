@@ -265,6 +265,7 @@ func controlWithin(ctx context.Context, nc *nats.Conn, verb, agent string, reque
 // again: calls are answered in time, no fail-closed one is let through, and nothing
 // that was accepted is lost.
 func TestKilledClusterBrokers(t *testing.T) {
+	t.Parallel()
 	if !long() {
 		t.Skip("NOT EACH BROKER OF A CLUSTER IS KILLED: that takes HOOKFABRIC_LONG=1; the tests of loadtest/internal/chaos kill one, and cut one off")
 	}
@@ -308,6 +309,7 @@ func TestKilledClusterBrokers(t *testing.T) {
 // TestRollingRestart stops and starts one broker of a cluster after the other under
 // load. No call may notice.
 func TestRollingRestart(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t)
 	loads, tells := c.loads(t), startTellers(t, c.url)
 	for i := range c.brokers {

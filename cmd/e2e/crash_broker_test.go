@@ -13,8 +13,10 @@ import (
 
 // TestKilledAndStoppedBrokers takes one of two brokers away under load.
 func TestKilledAndStoppedBrokers(t *testing.T) {
+	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		t.Run(fmt.Sprint(signal), func(t *testing.T) {
+			t.Parallel()
 			for range rounds() {
 				loseBroker(t, signal)
 			}

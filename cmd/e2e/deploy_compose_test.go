@@ -240,6 +240,7 @@ func TestTheDockerfile(t *testing.T) {
 // The three brokers and two workers of compose.yaml, as processes of this machine with the
 // certificates and credentials that prepare.sh makes: one cluster that judges.
 func TestTheCompositionStarts(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("NOT TRIED: there is no openssl here, so that the composition starts stays untested")
 	}

@@ -25,6 +25,7 @@ func guide(t testing.TB) string {
 // The guide's commands are ones that the programs understand, and the ports it names are
 // where they listen.
 func TestTheGuideIsRight(t *testing.T) {
+	t.Parallel()
 	text := guide(t)
 	namesCommands(t, "deploy/README.md", text, helpOfAll(t))
 	commands := 0
@@ -81,6 +82,7 @@ func TestTheGuideNamesEveryFile(t *testing.T) {
 
 // A copy of a stopped broker's data directory, brought back elsewhere, has what waited.
 func TestABackupIsBroughtBack(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "broker")
 	b := startBroker(t, "--data", data, "--config", write(t, dir, "hooks.yaml", "hooks: {}\n"))

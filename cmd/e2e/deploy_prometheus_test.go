@@ -18,6 +18,7 @@ import (
 // A Prometheus scrapes a fabric under load and evaluates the rules, and every panel
 // of every dashboard has something to show.
 func TestPanelsHaveData(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		t.Skip("NOT TRIED: there is no prometheus here, so that every panel has data stays untested but for its metrics and labels; Debian has it in its package prometheus")
 	}

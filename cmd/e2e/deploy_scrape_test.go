@@ -141,6 +141,7 @@ func asksForWhatThereIs(t testing.TB, where, expr string, known map[string][]str
 // Each metric in rules, dashboards and runbooks is in a scrape of a broker and a worker under load, and each
 // scraped metric is on a dashboard.
 func TestScrapesHaveTheMetricsOfRulesAndDashboards(t *testing.T) {
+	t.Parallel()
 	w := startMetered(t)
 	known := w.known(t)
 	for _, r := range rules(t) {
@@ -207,6 +208,7 @@ func mentions(expr, label string, known map[string][]string) bool {
 // Ten thousand agents, each with a session and a tool of its own, make as many series
 // as ten.
 func TestSeriesDoNotGrowWithAgents(t *testing.T) {
+	t.Parallel()
 	w := startMetered(t)
 	w.agents(t, 0, 10)
 	_, few := scrape(t, w.broker.http)

@@ -202,6 +202,7 @@ func TestSystemdTakesTheServices(t *testing.T) {
 // after the other. Each must end in time after a signal. A real systemd needs root;
 // TestSystemdStartsTheUnits uses one.
 func TestUnitsStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	policies := filepath.Join(dir, "etc", "hooks")
 	for _, folder := range []string{policies, filepath.Join(dir, "state")} {

@@ -10,8 +10,10 @@ import (
 // TestStoppedInOrder takes a worker, and then one of two brokers, away in good
 // order under load: nothing is lost and nothing runs twice.
 func TestStoppedInOrder(t *testing.T) {
+	t.Parallel()
 	for _, who := range []string{"worker", "broker"} {
 		t.Run(who, func(t *testing.T) {
+			t.Parallel()
 			c := startCrew(t, goKind, true)
 			victim := c.workers[0]
 			if who == "broker" {

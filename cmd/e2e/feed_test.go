@@ -64,6 +64,7 @@ func recorded(t *testing.T, stdout string) (ids []string) {
 
 // What was decided is there after a stop, each verdict once, and can be picked.
 func TestTheFeedPrintsVerdicts(t *testing.T) {
+	t.Parallel()
 	dir, data := t.TempDir(), t.TempDir()
 	b := startBroker(t, "--config", write(t, dir, "hooks.yaml", denyEdits), "--data", data)
 	c := dial(t, b.url)
@@ -97,6 +98,7 @@ func TestTheFeedPrintsVerdicts(t *testing.T) {
 
 // A client that follows gets each verdict once, although the broker restarts.
 func TestTheFeedGoesOnWhenItsBrokerIsBack(t *testing.T) {
+	t.Parallel()
 	dir, data := t.TempDir(), t.TempDir()
 	b := startBroker(t, "--config", write(t, dir, "hooks.yaml", denyEdits), "--data", data)
 	c := dial(t, b.url)
@@ -131,6 +133,7 @@ func TestTheFeedGoesOnWhenItsBrokerIsBack(t *testing.T) {
 }
 
 func TestWithoutARecordTheFeedShowsNewVerdicts(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	b := startBroker(t, "--config", write(t, dir, "hooks.yaml", denyEdits), "--record", "off")
 	c := dial(t, b.url)
@@ -149,6 +152,7 @@ func TestWithoutARecordTheFeedShowsNewVerdicts(t *testing.T) {
 }
 
 func TestAFeedThatCouldShowNothingIsRefused(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ args, want string }{
 		{"--decision maybe", `--decision is "maybe"; use one of allow, `},
 		{"--event Lunch", `--event: unknown event "Lunch"`},
@@ -176,6 +180,7 @@ func TestAFeedThatCouldShowNothingIsRefused(t *testing.T) {
 
 // A secret that was typed is nowhere in the files of a broker that keeps the content.
 func TestSecretsAreInNoFileOfTheRecord(t *testing.T) {
+	t.Parallel()
 	dir, data := t.TempDir(), t.TempDir()
 	b := startBroker(t, "--config", write(t, dir, "hooks.yaml", denyEdits), "--data", data, "--record", "content", "--record-redact", "tool_input.env.*,**.hidden")
 	c := dial(t, b.url)

@@ -10,6 +10,7 @@ import (
 
 // A message that looks like the server's "no responders" is only a malformed event.
 func TestForgedStatusMessagesStopNoBroker(t *testing.T) {
+	t.Parallel()
 	f := startJunkFabric(t)
 	conn, err := net.DialTimeout("tcp", strings.TrimPrefix(f.broker.url, "nats://"), patience)
 	if err != nil {

@@ -136,6 +136,7 @@ func spoken(messages int) (all []schema.Message) {
 // and the worker that put it together: what the agent's side has stored before is
 // neither lost nor stored again.
 func TestAConversationOutlivesItsProcesses(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3: conversations for hooks in it stay untried among processes")
 	}

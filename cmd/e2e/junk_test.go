@@ -74,6 +74,7 @@ func startJunkFabric(t testing.TB) *junkFabric {
 // TestJunk sends the fabric nonsense in every place that takes something. Each
 // gets an error of its own, nothing ends, and nothing is kept of it.
 func TestJunk(t *testing.T) {
+	t.Parallel()
 	f := startJunkFabric(t)
 	f.sound(t)
 	before := f.usage(t)

@@ -9,6 +9,7 @@ import (
 
 // A site's broker uses the configuration and the workers of the hub, and items from the site are stored at the hub.
 func TestLeaf(t *testing.T) {
+	t.Parallel()
 	dir, at := t.TempDir(), bustest.FreeAddresses(t, 1)[0]
 	hub := startBroker(t, "--leaf-listen", at, "--config", goKind.config(t, dir))
 	goKind.worker(t, hub.url, "w0", dir)

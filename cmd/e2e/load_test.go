@@ -15,10 +15,12 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// deadline is how long a call may take, and callers how many ask at a time.
+// deadline is how long a call may take, and callers how many ask at a time. A caller begins at most one call in each
+// pace, so that tests that run at the same time share the machine.
 const (
 	deadline = 10 * time.Second
 	callers  = 16
+	pace     = 40 * time.Millisecond
 )
 
 // The tools that are asked about; each is judged by hooks of its own.
@@ -65,6 +67,8 @@ func startLoad(t testing.TB, c *client.Client) *load {
 	for i := range callers {
 		l.done.Go(func() {
 			tools := []string{free, guarded, free, once, free, loose}
+			next := time.NewTicker(pace)
+			defer next.Stop()
 			for n := i; ctx.Err() == nil; n++ {
 				one := called{tool: tools[n%len(tools)], began: time.Now()}
 				// A call that has begun is answered, also after the end.
@@ -72,6 +76,7 @@ func startLoad(t testing.TB, c *client.Client) *load {
 				one.took = time.Since(one.began)
 				l.each[i] = append(l.each[i], one)
 				l.count.Add(1)
+				<-next.C
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	shim "github.com/hookfabric/hookfabric/cmd/agentshim/app"
 	broker "github.com/hookfabric/hookfabric/cmd/broker/app"
 	hookworker "github.com/hookfabric/hookfabric/cmd/hookworker/app"
@@ -21,6 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	bustest.Overlap()
 	testscript.Main(m, map[string]func(){
 		"agentshim":   command(shim.Main),
 		"broker":      command(broker.Main),

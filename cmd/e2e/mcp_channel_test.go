@@ -13,6 +13,7 @@ import (
 // TestTextsReachAnAgentThroughAFile has one process write texts of the queue into a folder, and
 // another process deliver them after tool calls.
 func TestTextsReachAnAgentThroughAFile(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t)
 	dir := filepath.Join(t.TempDir(), "channel")
 	inject := func(text string, more ...string) {

@@ -85,6 +85,7 @@ func (c *mcpClient) called(id, arguments string) string {
 // TestAHookAndAProxyShareACall: what a client's hook was asked, its proxy is not
 // asked again, as long as it is that very call.
 func TestAHookAndAProxyShareACall(t *testing.T) {
+	t.Parallel()
 	s, daemon, _ := newSharing(t)
 	c := s.proxy() // it does not know the agent, and takes the hook's
 
@@ -121,6 +122,7 @@ func TestAHookAndAProxyShareACall(t *testing.T) {
 
 // TestAProxyBeforeAFrozenDaemonAsksTheFabric within the time that it has.
 func TestAProxyBeforeAFrozenDaemonAsksTheFabric(t *testing.T) {
+	t.Parallel()
 	s, daemon, b := newSharing(t)
 	c := s.proxy("--agent", "coder", "--timeout", "5s")
 	daemon.freeze(t)
@@ -136,11 +138,13 @@ func TestAProxyBeforeAFrozenDaemonAsksTheFabric(t *testing.T) {
 // TestAManagedProxyThatNeverReachedAFabricDenies checks that a managed proxy denies calls by
 // default if it never reached a fabric.
 func TestAManagedProxyThatNeverReachedAFabricDenies(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		flags []string
 		runs  bool
 	}{{nil, true}, {[]string{"--managed"}, false}, {[]string{"--managed", "--unreachable", "allow"}, true}, {[]string{"--unreachable", "deny"}, false}} {
 		t.Run(fmt.Sprint(c.flags), func(t *testing.T) {
+			t.Parallel()
 			proxy := mcpOver(t, nil, append(through("nats://127.0.0.1:1", append(c.flags, "--timeout", "2s", "--state", t.TempDir())...), "--", "mcpserver")...)
 			r := proxy.call("echo", `{"m":"hello"}`)
 			if runs := strings.Contains(r, `"text":"hello"`); runs != c.runs || !runs && !strings.Contains(r, `"isError":true`) {

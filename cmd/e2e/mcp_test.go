@@ -164,6 +164,7 @@ func through(url string, more ...string) []string {
 }
 
 func TestHooksJudgeMCPCalls(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	work := filepath.Join(dir, "work")
 	if err := os.Mkdir(work, 0o700); err != nil {
@@ -220,8 +221,10 @@ func TestHooksJudgeMCPCalls(t *testing.T) {
 }
 
 func TestEitherEndOfAnMCPProxyMayEnd(t *testing.T) {
+	t.Parallel()
 	_, url := startNATS(t)
 	t.Run("the server ends", func(t *testing.T) {
+		t.Parallel()
 		c := mcpOver(t, nil, append(through(url, "--timeout", "1s"), "--", "mcpserver")...)
 		if r := c.call("exit", `{}`); r != "" {
 			t.Errorf("%s", r)
@@ -231,6 +234,7 @@ func TestEitherEndOfAnMCPProxyMayEnd(t *testing.T) {
 		}
 	})
 	t.Run("the client ends", func(t *testing.T) {
+		t.Parallel()
 		c := mcpOver(t, nil, append(through(url, "--timeout", "1s"), "--", "mcpserver")...)
 		c.send(`{"jsonrpc":"2.0","id":90,"method":"tools/call","params":{"name":"echo","arguments":{"m":"last words"}}}`)
 		if err := c.in.Close(); err != nil {
@@ -244,6 +248,7 @@ func TestEitherEndOfAnMCPProxyMayEnd(t *testing.T) {
 		}
 	})
 	t.Run("a server that stays is killed", func(t *testing.T) {
+		t.Parallel()
 		c := mcpOver(t, []string{"STAYS=1"}, append(through(url), "--", "mcpserver")...)
 		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)

@@ -21,8 +21,10 @@ const endless = "#!/bin/sh\nsleep 300 &\necho $$ $! >>\"$0.pids\"\nwait\n"
 // TestKilledWorkerLeavesNoProcesses kills a worker while its hooks run, be it
 // a process of its own or the broker's.
 func TestKilledWorkerLeavesNoProcesses(t *testing.T) {
+	t.Parallel()
 	for _, pool := range []string{"crew", schema.DefaultPool} {
 		t.Run(pool, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			script := write(t, dir, "endless.sh", endless)
 			config := write(t, dir, "hooks.yaml", "presets: []\nhooks:\n  PreToolUse:\n"+

@@ -11,6 +11,7 @@ import (
 // TestKilledBrokerComesBack kills a broker under load and starts it again on
 // the same data and address, without its configuration file.
 func TestKilledBrokerComesBack(t *testing.T) {
+	t.Parallel()
 	dir, data := t.TempDir(), t.TempDir()
 	b := startBroker(t, "--config", goKind.config(t, dir), "--data", data)
 	goKind.worker(t, b.url, "w0", dir)

@@ -26,6 +26,7 @@ import (
 //	                         with a pattern, repeat until it matches
 //	fill FILE BYTES          write a file of that many bytes, as a JSON string
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {

@@ -20,6 +20,7 @@ func crowd() int {
 // hooks of their own at the same time, at both brokers: each gets what it asked
 // for, and none takes away what another one registered.
 func TestManyAgentsRegisterAtOnce(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 2, 2)
 	w := startWatch(t, dial(t, s.url))
 	w.more(t, 50)

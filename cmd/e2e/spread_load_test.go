@@ -19,6 +19,7 @@ func changes() int {
 // verdict is by exactly one of them, and never by one that was replaced before
 // the call began.
 func TestConfigurationsChangeUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 2, 3)
 	w := startWatch(t, dial(t, s.url))
 	w.more(t, 50)

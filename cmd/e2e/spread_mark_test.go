@@ -100,9 +100,12 @@ func startWatch(t testing.TB, c *client.Client) *watch {
 		me := &w.each[i]
 		me.sights = make(map[sight]int)
 		w.done.Go(func() {
+			next := time.NewTicker(pace)
+			defer next.Stop()
 			for ctx.Err() == nil {
 				me.ask(context.WithoutCancel(ctx), c, w.floor.Load())
 				w.count.Add(1)
+				<-next.C
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 // TestACallKeepsItsVersion holds a call in its first hook until the nodes have dropped the version
 // that it began with, because many newer ones became active. Its other hooks still run.
 func TestACallKeepsItsVersion(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 2, 2)
 	let := filepath.Join(s.dir, "let-go")
 	text := fmt.Sprintf(`presets: []

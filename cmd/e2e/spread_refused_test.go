@@ -20,6 +20,7 @@ var unloadable = mark(1) + "    - {name: riddle, type: builtin, handler: no-such
 // TestAVersionThatWorkersCannotLoadIsRefused applies, under load, what some node cannot
 // load and what is no configuration at all; then the operator insists.
 func TestAVersionThatWorkersCannotLoadIsRefused(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 2, 2)
 	w := startWatch(t, dial(t, s.url))
 	w.more(t, 50)
@@ -88,6 +89,7 @@ func (s *spread) slow(t testing.TB, n int) (path, until string) {
 // TestChangesWaitForEachOther applies a configuration while workers are still
 // loading another one: both become active, one after the other.
 func TestChangesWaitForEachOther(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 2, 2)
 	w := startWatch(t, dial(t, s.url))
 	path, until := s.slow(t, 2)

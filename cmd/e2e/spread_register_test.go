@@ -71,6 +71,7 @@ func allOf(names ...string) string { return strings.Join(names, ":ok ") + ":ok" 
 // TestHooksAreRegisteredUnderLoad registers hooks and takes them away while
 // calls are judged. Once there is an answer, every call is judged by it.
 func TestHooksAreRegisteredUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 2, 2)
 	w := startWatch(t, dial(t, s.url))
 	w.more(t, 50)
@@ -105,6 +106,7 @@ func TestHooksAreRegisteredUnderLoad(t *testing.T) {
 // TestRegisteredHooksOutliveEverything stops the whole fabric, its NATS server
 // included, and starts it again on the same data; then a file is applied.
 func TestRegisteredHooksOutliveEverything(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 2, 1)
 	s.registered(t, "tester", register(`{"PreToolUse": {"override": true, "hooks": [{"name": "mine", "type": "builtin", "handler": "wait", "pool": "crew"}]}}`))
 	version := s.registered(t, "", register(`{"PostToolUse": [{"name": "ours", "type": "builtin", "handler": "log"}]}`))
@@ -161,6 +163,7 @@ func (s *spread) checkBoth(t testing.TB, version uint64) {
 
 // The requests contradict the configuration, or are invalid. They change nothing.
 func TestInvalidRegistrationsAreRejected(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 1, 1)
 	s.registered(t, "tester", register(`{"PreToolUse": [{"name": "mine", "type": "builtin", "handler": "wait", "pool": "crew"}]}`))
 	before := s.pointer(t)

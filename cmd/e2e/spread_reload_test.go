@@ -12,6 +12,7 @@ import (
 // with, one configuration after the other, and has one of them read it again
 // after an operator has applied another one. What was registered stays.
 func TestFilesAreReloadedUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 1, 2)
 	own := s.file(t, "first.yaml", mark(1))
 	s.brokers = append(s.brokers, startBroker(t, "--nats", s.url, "--config", own))

@@ -12,6 +12,7 @@ import (
 // TestFileOfABrokerThatJoins starts brokers with the file that others use, with
 // another one, and alone.
 func TestFileOfABrokerThatJoins(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 1, 1)
 	first := s.file(t, "first.yaml", mark(1))
 	other := s.file(t, "other.yaml", mark(2))
@@ -72,6 +73,7 @@ func TestFileOfABrokerThatIsAloneAfterACrash(t *testing.T) {
 // time. One whose file lost refuses, and one without a file never takes the
 // place of one with.
 func TestBrokersThatStartTogether(t *testing.T) {
+	t.Parallel()
 	for range rounds() + 4 {
 		_, url := startNATS(t)
 		s := &spread{dir: t.TempDir(), url: url}

@@ -10,6 +10,7 @@ import (
 // A broker that applies a configuration is stopped while workers load it. The client gets an error, and the
 // next change need not wait.
 func TestAStoppedBrokerWithdrawsItsProposal(t *testing.T) {
+	t.Parallel()
 	s := startSpread(t, 2, 2)
 	w := startWatch(t, dial(t, s.url))
 	path, until := s.slow(t, 2)

@@ -23,6 +23,7 @@ func startPatient(t *testing.T) (b *brokerProcess, dir string, pids []int, answe
 }
 
 func TestStopFinishesCallsUnderWay(t *testing.T) {
+	t.Parallel()
 	b, dir, _, answers := startPatient(t)
 	mark := b.said.mark()
 	b.must(t, syscall.SIGTERM)
@@ -46,6 +47,7 @@ func TestStopFinishesCallsUnderWay(t *testing.T) {
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	b, _, pids, _ := startPatient(t)
 	mark := b.said.mark()
 	b.must(t, syscall.SIGTERM)

@@ -12,6 +12,7 @@ import (
 // credentials and TLS. The broker refuses a client that lacks one of them, and the client's error
 // names what is missing.
 func TestOtherMachines(t *testing.T) {
+	t.Parallel()
 	data, ca := t.TempDir(), bustest.NewAuthority(t, "ours")
 	creds := filepath.Join(t.TempDir(), "op.creds")
 	for _, args := range [][]string{{"init"}, {"add", "operator", "op", "--out", creds}} {

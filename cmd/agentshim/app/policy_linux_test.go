@@ -25,7 +25,7 @@ import (
 // default URL.
 const networkVar = "SHIM_TEST_NETWORK"
 
-// inOwnNetwork runs the test in a process with a network of its own. It reports whether this is that
+// inOwnNetwork runs the test or subtest in a process with a network of its own. It reports whether this is that
 // process.
 func inOwnNetwork(t *testing.T) bool {
 	t.Helper()
@@ -35,7 +35,7 @@ func inOwnNetwork(t *testing.T) bool {
 		}
 		return true
 	}
-	c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v=true")
+	c := exec.Command(os.Args[0], "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$", "-test.v=true")
 	c.Env = append(os.Environ(), networkVar+"=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	netns.Isolate(c)
@@ -147,9 +147,7 @@ func (c *cell) down() {
 // For every fault during a call, every way to the fabric and every address, a call that a
 // fail-closed hook guards is denied, and so are all calls of a frozen agent.
 func TestOnePolicyAppliesOnEveryWay(t *testing.T) {
-	if !inOwnNetwork(t) {
-		return
-	}
+	t.Parallel()
 	for _, way := range []string{"daemon", "direct"} {
 		for _, address := range []string{"default URL", "other URL"} {
 			for fault, goWrong := range map[string]func(c *cell) (during func()){
@@ -173,8 +171,9 @@ func TestOnePolicyAppliesOnEveryWay(t *testing.T) {
 				},
 			} {
 				t.Run(way+"/"+address+"/"+fault, func(t *testing.T) {
-					if address == "other URL" {
-						t.Parallel()
+					t.Parallel()
+					if !inOwnNetwork(t) {
+						return
 					}
 					c := newCell(t, way, address)
 					c.wants("Read", schema.Continue, nil)
@@ -222,6 +221,7 @@ func (c *cell) kept(word string) bool {
 // A daemon that fails a call affects only that call: the hook asks the daemon's fabric,
 // which judges it.
 func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) {
+	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
 	}
@@ -244,6 +244,7 @@ func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) {
 // its own fabric if that one is gone too, or if the card does not apply to this hook. A
 // managed hook ignores the card, because the agent could write it.
 func TestTheCardOfADeadDaemonIsNotTheLastWord(t *testing.T) {
+	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
 	}

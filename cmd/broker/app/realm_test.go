@@ -200,6 +200,7 @@ func copyRealm(folder, data string) error {
 
 // Each broker has a realm folder of its own. A change in one folder takes effect at all brokers.
 func TestCredentialsOfOneFolderCountInTheWholeCluster(t *testing.T) {
+	t.Parallel()
 	dirs, ca := []string{t.TempDir(), t.TempDir(), t.TempDir()}, bustest.NewAuthority(t, "ours")
 	folder := newRealm(t, dirs[0])
 	alice := issued(t, folder, forAgent("alice"))

@@ -23,6 +23,7 @@ import (
 // agents are judged by the hub's configuration, within the permissions of their credentials, and are
 // judged again after an outage of the hub.
 func TestASiteHasItsOwnCredentials(t *testing.T) {
+	t.Parallel()
 	hubDir, siteDir, ca, at := t.TempDir(), t.TempDir(), bustest.NewAuthority(t, "ours"), bustest.FreeAddresses(t, 1)[0]
 	hubFolder, siteFolder := newRealm(t, hubDir), newRealm(t, siteDir)
 	config := filepath.Join(t.TempDir(), "hooks.yaml")

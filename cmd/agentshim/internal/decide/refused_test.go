@@ -115,6 +115,7 @@ func (a *asking) wantsRefused(got decide.Judgement, sentence string) {
 // Rejected credentials or certificates are no outage: no call passes, with any policy and any value of
 // --unreachable.
 func TestARefusalIsNoOutage(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		with func(a *asking)
 		says string
@@ -135,6 +136,7 @@ func TestARefusalIsNoOutage(t *testing.T) {
 		"a certificate to show that is bad": {func(a *asking) { a.link.TLS.Cert, a.link.TLS.Key = a.third, a.third }, "cannot use the certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			a := startAsking(t)
 			c.with(a)
 			j := decide.New(a.link)
@@ -235,6 +237,7 @@ func TestAnEventWithoutAnAgentIsJudgedForAHostOfAnyAgent(t *testing.T) {
 
 // A connected shim is rejected from the moment at which its credentials are revoked.
 func TestRevokedCredentialsRefuseWhoIsConnected(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t)
 	j := decide.NewResident(a.link)
 	defer j.Close()
@@ -252,6 +255,7 @@ func TestRevokedCredentialsRefuseWhoIsConnected(t *testing.T) {
 // Credentials that the bus rejects for some time after too many requests are no outage. Otherwise their owner
 // could choose which calls no hook judges. After that time the bus accepts them again.
 func TestACallOfWhoSendsTooMuchIsRefused(t *testing.T) {
+	t.Parallel()
 	a := startAsking(t)
 	sys, err := a.server.ConnectSystem(t.Context(), bus.Options{Name: "system"})
 	if err != nil {
