@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/loadtest/internal/bench"
 	"github.com/hookfabric/hookfabric/loadtest/internal/report"
 	"github.com/hookfabric/hookfabric/loadtest/internal/scale"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "role" {
 		os.Exit(run(os.Args[1:]))
 	}
+	bustest.Overlap()
 	os.Exit(m.Run())
 }
 

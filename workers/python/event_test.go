@@ -27,6 +27,7 @@ func whole() *schema.Event {
 }
 
 func TestAFunctionReadsAllFieldsOfItsEvent(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, Options{})
 	bare := &schema.Event{HookType: schema.PreToolUse}
 	full := whole()
@@ -73,6 +74,7 @@ func TestAFunctionReadsAllFieldsOfItsEvent(t *testing.T) {
 }
 
 func TestADeeplyNestedEventDoesNotAffectOtherCalls(t *testing.T) {
+	t.Parallel()
 	deep := runnertest.Event("Bash")
 	deep.ToolInput = nested(5000)
 	h := load(t, newRunner(t, Options{}), hookOf("forms.nothing"), schema.PythonHosts{})
@@ -127,6 +129,7 @@ func nested(levels int) jsontext.Value {
 }
 
 func TestTheLargestEventIsComplete(t *testing.T) {
+	t.Parallel()
 	e := runnertest.Event("Bash")
 	text := strings.Repeat("x", schema.MaxEvent-1024)
 	e.ToolInput = jsontext.Value(`{"command":"` + text + `"}`)

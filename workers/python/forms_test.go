@@ -107,6 +107,7 @@ func TestAnswersOfFunctions(t *testing.T) {
 }
 
 func TestAnInvalidAnswerIsAnErrorOfItsCallOnly(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, Options{})
 	good := load(t, r, hookOf("forms.canonical"), schema.PythonHosts{})
 	for handler, c := range map[string]struct{ says, want string }{

@@ -16,6 +16,7 @@ import (
 )
 
 func TestLoadErrorsOfFunctions(t *testing.T) {
+	t.Parallel()
 	dir := runnertest.Tree(t, map[string]string{
 		"good.py": "number = 5\ndef check(event): pass\n", "pkg/__init__.py": "", "pkg/hooks.py": "def check(event): pass\n",
 		"syntax.py": "def check(event:\n", "needs.py": "import no_such_library\ndef check(event): pass\n",
@@ -58,6 +59,7 @@ func TestLoadErrorsOfFunctions(t *testing.T) {
 }
 
 func TestAHangingImportIsALoadErrorAndDelaysNoOther(t *testing.T) {
+	t.Parallel()
 	dir := runnertest.Tree(t, map[string]string{"hangs.py": "import threading\nthreading.Event().wait()\n", "good.py": "def check(event): pass\n"})
 	r := newRunner(t, Options{})
 	r.wait.loading = 4 * time.Second
@@ -145,6 +147,7 @@ func TestTheFolderOfTheWorkerIsNotSearched(t *testing.T) {
 }
 
 func TestTheEnvironmentHasOnlyNamedVariables(t *testing.T) {
+	t.Parallel()
 	elsewhere := runnertest.Tree(t, map[string]string{"elsewhere.py": "def check(event): pass\n"})
 	dir := runnertest.Tree(t, map[string]string{"env.py": "import os\ndef check(event): return {'reason': ' '.join(n for n in ('HOME', 'TOKEN', 'SECRET', 'PYTHONPATH') if n in os.environ)}\n"})
 	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=/root", "TOKEN=t", "SECRET=s", "PYTHONPATH=" + elsewhere}

@@ -25,6 +25,7 @@ func judged(t *testing.T, r *Runner, e *schema.Event, hooks ...schema.Hook) sche
 }
 
 func TestConditionsUnderBothPolicies(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, silent())
 	const counts = "its condition raised %s, and counts as true"
 	raised := []string{fmt.Sprintf(counts, "ValueError: no database")}
@@ -55,6 +56,7 @@ func TestConditionsUnderBothPolicies(t *testing.T) {
 }
 
 func TestAConditionHasTheHooksTimeUnderBothPolicies(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, silent())
 	for handler, says := range map[string]string{
 		"hangs_says": "its timeout of 300ms", "hangs_says_later": "its timeout of 300ms",
@@ -98,6 +100,7 @@ func TestACoroutineConditionIsCancelledAndItsHostLivesOn(t *testing.T) {
 }
 
 func TestConditionsOfAllKindsOfCallables(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, silent())
 	for handler, c := range map[string]struct {
 		tool, reason string
@@ -133,6 +136,7 @@ func TestConditionsOfAllKindsOfCallables(t *testing.T) {
 }
 
 func TestFailingPartsOfAHookUnderBothPolicies(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, silent())
 	e := runnertest.Event("")
 	e.HookType, e.Message = schema.AfterLLMCall, jsontext.Value(`"hello"`)

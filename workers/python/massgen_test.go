@@ -16,6 +16,7 @@ import (
 )
 
 func TestAModuleWrittenForMassGenRunsUnchanged(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, Options{})
 	write := runnertest.Event("Write")
 	write.ToolInput = jsontext.Value(`{"path":"/etc/passwd"}`)
@@ -45,6 +46,7 @@ func TestAModuleWrittenForMassGenRunsUnchanged(t *testing.T) {
 }
 
 func TestTheStandInHasEveryNameOfMassGensGuides(t *testing.T) {
+	t.Parallel()
 	r := newRunner(t, Options{})
 	remove := runnertest.Event("Delete")
 	done := runnertest.Event("mcp__plan__update_task_status")
@@ -81,6 +83,7 @@ func TestTheStandInHasEveryNameOfMassGensGuides(t *testing.T) {
 // TestMassGensManagerRegistersInTheFabric: a program that registers a hook with MassGen's manager
 // runs `broker hooks register`.
 func TestMassGensManagerRegistersInTheFabric(t *testing.T) {
+	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("SKIPPED: no python3 on the PATH, so the stand-in for massgen is not tested")
@@ -108,6 +111,7 @@ func loadFrom(t *testing.T, r *Runner, handler, dir string) workers.Handler {
 }
 
 func TestAnInstalledMassGenReplacesTheStandIn(t *testing.T) {
+	t.Parallel()
 	dir := runnertest.Tree(t, map[string]string{
 		"massgen/__init__.py": "", "massgen/mcp_tools/__init__.py": "",
 		"massgen/mcp_tools/hooks.py": "class HookResult:\n    allowed = False\n    def to_dict(self): return {'allowed': False, 'reason': 'the real one'}\n",

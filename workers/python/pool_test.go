@@ -74,6 +74,7 @@ func TestHooksOfOneSiteShareTheirHostsUntilTheLastIsClosed(t *testing.T) {
 }
 
 func TestHostsAreRecycledAndNoCallIsLost(t *testing.T) {
+	t.Parallel()
 	for name, function := range map[string]string{"functions": "forms.pid", "coroutines": "forms.later_pid"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, Options{})
@@ -102,6 +103,7 @@ func TestHostsAreRecycledAndNoCallIsLost(t *testing.T) {
 }
 
 func TestHostsAreAddedWhileCallsHangAndLeaveAfterwards(t *testing.T) {
+	t.Parallel()
 	l := runnertest.NewLifeline(t)
 	r, hook := lively(t, l, Options{})
 	r.wait.slow = time.Millisecond

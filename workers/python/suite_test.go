@@ -101,16 +101,19 @@ func suite(t *testing.T, opt Options) runnertest.Suite {
 }
 
 func TestRunnerIsARunner(t *testing.T) {
+	t.Parallel()
 	needPython(t)
 	runnertest.Run(t, suite(t, Options{}))
 }
 
 func TestRunnerWithAWatchdogIsARunner(t *testing.T) {
+	t.Parallel()
 	needPython(t)
 	runnertest.Run(t, suite(t, Options{Watchdog: child.SelfWatchdog()}))
 }
 
 func TestRunnerOfCoroutinesIsARunner(t *testing.T) {
+	t.Parallel()
 	needPython(t)
 	s := suite(t, Options{})
 	s.Echoes = sharing("suite.echoes_later")

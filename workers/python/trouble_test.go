@@ -201,6 +201,7 @@ func TestACoroutineOverTheLimitGetsItsOwnHost(t *testing.T) {
 }
 
 func TestABlockingCoroutineIsDetectedAndSharesNoHost(t *testing.T) {
+	t.Parallel()
 	l := runnertest.NewLifeline(t)
 	log := new(logged)
 	r, hook := lively(t, l, Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -243,6 +244,7 @@ func TestChangesOfStandardStreamsBreakNothing(t *testing.T) {
 }
 
 func TestAHostWithInvalidOutputIsKilledAndReplaced(t *testing.T) {
+	t.Parallel()
 	h := load(t, newRunner(t, Options{}), hookOf("trouble.told"), oneHost())
 	for _, tool := range []string{"junk", "junk_json", "unasked", "hangs_up"} {
 		if err := fails(t, goes(t.Context(), t, h, tool)); !strings.Contains(err.Error(), "its host process was killed: it ") {
@@ -270,6 +272,7 @@ func TestAChildOfAForkedChildKeepsTheFilesOfItsParent(t *testing.T) {
 }
 
 func TestProcessesOfAHookEndWithThePool(t *testing.T) {
+	t.Parallel()
 	for name, opt := range map[string]Options{"without a watchdog": {}, "with one": {Watchdog: child.SelfWatchdog()}} {
 		t.Run(name, func(t *testing.T) {
 			l := runnertest.NewLifeline(t)

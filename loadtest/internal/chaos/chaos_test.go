@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/loadtest/internal/faults"
 	"github.com/hookfabric/hookfabric/loadtest/internal/fleet"
 	"github.com/hookfabric/hookfabric/loadtest/internal/load"
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	bustest.Overlap()
 	os.Exit(m.Run())
 }
 
@@ -201,6 +203,7 @@ func TestAShortChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether answers are right while brokers and workers fail stays untested")
 	}
+	t.Parallel()
 	s := shipped(t)
 	s.Agents, s.Connections, s.Drivers, s.Rate = 20, 4, 1, 60
 	s.For, s.Warm = schema.Duration(6*time.Second), schema.Duration(300*time.Millisecond)

@@ -36,6 +36,7 @@ func TestOneBrokerIsKilledAndCutOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: what becomes of a cluster that loses a broker stays untested")
 	}
+	t.Parallel()
 	if err := faults.HostsMissing(); err != nil {
 		t.Skipf("A BROKER THAT IS CUT OFF FROM ITS CLUSTER IS NOT TESTED: %v", err)
 	}

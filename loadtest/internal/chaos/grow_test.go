@@ -144,6 +144,7 @@ func TestAShortSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: whether a soak sees what its processes hold stays untested")
 	}
+	t.Parallel()
 	s, err := scenario.Shipped(scenario.Soaking)
 	if err != nil {
 		t.Fatal(err)
