@@ -8,9 +8,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/doctor"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
-	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
-	"github.com/hookfabric/hookfabric/schema"
 )
 
 func doctorCommand(code *int) *cobra.Command {
@@ -43,23 +41,14 @@ func doctorCommand(code *int) *cobra.Command {
 			}
 			report := doctor.Examine(c.Context(), doctor.Options{Runtimes: runtimes, Machine: m, NATS: l.nats, Creds: l.creds, TLS: l.tls, State: l.state,
 				Named:  c.Flags().Changed("nats"),
-				Socket: daemon.Place{State: l.state, At: socket}.Socket(),
-				Noted: func(runtime, version string) {
-					if !install.Foreign(l.state) {
-						_ = shimstate.Folder(l.state).NoteVersion(runtime, version)
-					}
-				}})
+				Socket: daemon.Place{State: l.state, At: socket}.Socket()})
 			if !report.Enforced {
 				*code = program.Failed
 			}
 			if !asJSON {
 				return report.Print(program.Terminal(c.OutOrStdout()))
 			}
-			data, err := schema.Marshal(report)
-			if err == nil {
-				_, err = c.OutOrStdout().Write(append(schema.VisibleJSON(data), '\n'))
-			}
-			return err
+			return printJSON(c.OutOrStdout(), report)
 		},
 	}
 	f := c.Flags()

@@ -107,7 +107,6 @@ func (d *drain) connect(ctx context.Context) (*decide.Delivery, error) {
 	if err != nil {
 		return nil, err
 	}
-	decide.MakeWorkspaces(d.workspaces)
 	l := d.judgeLink("agentshim-drain", d.stderr, log)
 	return l.Connect(ctx, d.agent, d.workspaces)
 }
@@ -134,11 +133,7 @@ func (d *drain) write(ctx context.Context) error {
 // print prints one message, separated from the one before.
 func (d *drain) print(a *schema.DrainAnswer, more bool) error {
 	if d.json {
-		data, err := schema.Marshal(a)
-		if err == nil {
-			_, err = d.stdout.Write(append(schema.VisibleJSON(data), '\n'))
-		}
-		return err
+		return printJSON(d.stdout, a)
 	}
 	if a.Content == "" {
 		return nil

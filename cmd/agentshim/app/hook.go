@@ -36,7 +36,7 @@ type hook struct {
 	event                   string
 	timeout                 time.Duration
 	daemon                  string // the socket of the daemon that the hook may ask; empty: it asks no daemon
-	natsWanted, credsWanted string // and credsWanted name the fabric that the daemon must use; empty: any
+	natsWanted, credsWanted string // name the fabric that the daemon must use; empty: any
 	socket                  string // --socket; empty: the default path
 	start                   bool   // starts a daemon for later calls if none runs
 	process                 bool   // this process runs only this hook, and its end closes the connection
@@ -78,7 +78,6 @@ func (h *hook) run(ctx context.Context) int {
 // askFabric asks the fabric from this process, and writes the answer.
 func (h *hook) askFabric(ctx context.Context, payload []byte, unread error) int {
 	h.Workspaces = h.workspaces
-	decide.MakeWorkspaces(h.workspaces)
 	h.Env = environment
 	ctx, cancel := context.WithDeadline(ctx, h.deadline())
 	defer cancel()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/internal/program"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 // ackTime limits the wait for the confirmation of an acknowledgement: the runtime waits, too.
@@ -78,6 +80,9 @@ func (l *link) resolve(f *pflag.FlagSet) {
 }
 
 func (l *link) judgeLink(name string, stderr io.Writer, log *slog.Logger) decide.Link {
+	if l.workspaces != "" {
+		_ = os.MkdirAll(l.workspaces, 0o755) // if this fails, the texts that name a workspace say so
+	}
 	return decide.Link{URL: l.nats, Creds: l.creds, TLS: l.tls, Name: name, State: l.state, Unnamed: l.unnamed, Stderr: program.Messages(stderr), Log: log}
 }
 
@@ -117,4 +122,13 @@ func (l *link) follow(socket string) (args []string) {
 		l.tls, args = card.TLS, append(args, "--tls-ca", card.TLS.CA, "--tls-cert", card.TLS.Cert, "--tls-key", card.TLS.Key)
 	}
 	return args
+}
+
+// printJSON prints a value as one line.
+func printJSON(w io.Writer, v any) error {
+	data, err := schema.Marshal(v)
+	if err == nil {
+		_, err = w.Write(append(schema.VisibleJSON(data), '\n'))
+	}
+	return err
 }

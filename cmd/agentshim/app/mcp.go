@@ -28,8 +28,8 @@ type proxy struct {
 	agent, server, unreachable, channel, socket string
 	url, listen, headers                        string
 	timeout, askTimeout                         time.Duration
-	managed                                     bool // means that the proxy is installed for all agents of the machine
-	direct                                      bool // means that a flag names the bus, so the proxy does not use the daemon
+	managed                                     bool // the proxy is installed for all agents of the machine
+	direct                                      bool // a flag names the bus, so the proxy does not use the daemon
 }
 
 func mcpCommand(code *int) *cobra.Command {
@@ -105,7 +105,6 @@ func (p *proxy) run(ctx context.Context, c *cobra.Command, args []string) (code 
 	if err := p.link.check(); err != nil {
 		return 0, err
 	}
-	decide.MakeWorkspaces(p.workspaces)
 	local := p.daemon()
 	if !p.direct && !p.managed && listens(local.Socket) {
 		p.follow(local.Socket)

@@ -106,7 +106,6 @@ func (s *serve) run(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("the secret of the HTTP endpoint: %w", err)
 	}
-	decide.MakeWorkspaces(s.workspaces)
 	opt := daemon.Options{Judge: s.judge, NATS: s.nats, Creds: s.creds, Unreachable: s.unreachable, Token: token, Log: s.log,
 		Workspaces: absolute(s.workspaces)}
 	var leave func()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -25,27 +26,16 @@ func (h *hook) read() ([]byte, error) {
 
 // readUntilDone reads at most one event from r, and stops waiting when ctx ends.
 func readUntilDone(ctx context.Context, r io.Reader) ([]byte, error) {
-	type input struct {
-		data []byte
-		err  error
-	}
-	done := make(chan input, 1)
-	go func() {
-		data, err := io.ReadAll(io.LimitReader(r, schema.MaxEvent+1))
-		done <- input{data, err}
-	}()
-	select {
-	case in := <-done:
-		if in.err != nil {
-			return in.data, unreadable(in.err)
-		}
-		if len(in.data) > schema.MaxEvent {
-			return in.data, errLarge()
-		}
-		return in.data, nil
-	case <-ctx.Done():
+	data, err := decide.InTime(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(r, schema.MaxEvent+1)) })
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, errSlow
+	case err != nil:
+		return data, unreadable(err)
+	case len(data) > schema.MaxEvent:
+		return data, errLarge()
 	}
+	return data, nil
 }
 
 var errSlow = errors.New("stdin was still open after half of the timeout; write the event and close stdin")

@@ -89,7 +89,7 @@ const ackTime = 100 * time.Millisecond
 // A delivery is one of the ways that a call reached the daemon.
 type delivery struct {
 	all    *flights
-	borrow bool // means that the agent's id is a guess
+	borrow bool // the agent's id is a guess
 	// mute means that the hook's delivery of the same call hands over the injections.
 	mute bool
 	// asks is called with the agent's id before the call is judged; nil: no callback.

@@ -3,7 +3,6 @@ package shimstate
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -50,7 +49,8 @@ func (f Folder) RemoveInjections(agent, pair string) {
 	}
 }
 
-func (f Folder) injectionsFile(agent, pair string) (of file[[]schema.Injection], err error) {
+// agentFile returns a file about an agent in a folder of such files.
+func agentFile[T any](f Folder, folder, agent, name, what string, limit int, expiry time.Duration) (of file[T], err error) {
 	if f == "" {
 		return of, errNoFolder
 	}
@@ -58,12 +58,16 @@ func (f Folder) injectionsFile(agent, pair string) (of file[[]schema.Injection],
 	if err != nil {
 		return of, err
 	}
+	dir := f.path(folder, token)
+	return jsonFile[T](what, limit, filepath.Join(dir, name+suffix), filepath.Join(dir, lockName), expiry), nil
+}
+
+func (f Folder) injectionsFile(agent, pair string) (file[[]schema.Injection], error) {
 	name := "any"
 	if pair != "" {
 		name = digestName(pair)
 	}
-	dir := f.path(injectionsFolder, token)
-	return jsonFile[[]schema.Injection]("the injections of one tool call", maxInjections, filepath.Join(dir, name+suffix), filepath.Join(dir, lockName), injectionsExpiry), nil
+	return agentFile[[]schema.Injection](f, injectionsFolder, agent, name, "the injections of one tool call", maxInjections, injectionsExpiry)
 }
 
 // digestName returns a file name for a text of any form.
@@ -84,8 +88,12 @@ func (f Folder) Flags(agent, session string) jsontext.Value {
 	if err != nil {
 		return nil
 	}
-	flags, _, _ := file.load()
-	return flags
+	flags, _, err := file.load()
+	if err != nil || flags == nil {
+		return nil
+	}
+	data, _ := schema.Marshal(flags) // they were JSON
+	return data
 }
 
 // SetFlags sets flags; null removes one. If they would be too many or too long, all stay as they were.
@@ -94,41 +102,21 @@ func (f Folder) SetFlags(agent, session string, set map[string]jsontext.Value) e
 	if err != nil {
 		return err
 	}
-	return file.update(func(flags *jsontext.Value) (bool, error) {
-		all := map[string]jsontext.Value{}
-		if *flags != nil && schema.Unmarshal(*flags, &all) != nil {
-			clear(all) // unreadable flags are replaced
+	return file.update(func(flags *map[string]jsontext.Value) (bool, error) {
+		if *flags == nil {
+			*flags = map[string]jsontext.Value{}
 		}
-		maps.Copy(all, set)
-		maps.DeleteFunc(all, func(_ string, v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' })
-		if len(all) > schema.MaxFlags {
-			return false, fmt.Errorf("the agent would have %d flags; the limit is %d", len(all), schema.MaxFlags)
+		maps.Copy(*flags, set)
+		maps.DeleteFunc(*flags, func(_ string, v jsontext.Value) bool { return len(v) == 0 || v.Kind() == 'n' })
+		if len(*flags) > schema.MaxFlags {
+			return false, fmt.Errorf("the agent would have %d flags; the limit is %d", len(*flags), schema.MaxFlags)
 		}
-		data, err := schema.Marshal(all)
-		*flags = data
-		return true, err
+		return true, nil
 	})
 }
 
-func (f Folder) flagsFile(agent, session string) (of file[jsontext.Value], err error) {
-	if f == "" {
-		return of, errNoFolder
-	}
-	token, err := agentToken(agent)
-	if err != nil {
-		return of, err
-	}
-	dir := f.path(flagsFolder, token)
-	return file[jsontext.Value]{
-		name: "the agent's flags", limit: maxFlags, path: filepath.Join(dir, digestName(session)+suffix), lock: filepath.Join(dir, lockName), expiry: flagsExpiry,
-		encode: func(v jsontext.Value) ([]byte, error) { return v, nil },
-		decode: func(data []byte) (jsontext.Value, error) {
-			if v := jsontext.Value(data); v.Kind() == '{' && v.IsValid() {
-				return v, nil
-			}
-			return nil, errors.New("it is not a JSON object")
-		},
-	}, nil
+func (f Folder) flagsFile(agent, session string) (file[map[string]jsontext.Value], error) {
+	return agentFile[map[string]jsontext.Value](f, flagsFolder, agent, digestName(session), "the agent's flags", maxFlags, flagsExpiry)
 }
 
 const (

@@ -34,12 +34,6 @@ type background struct {
 	stop    context.CancelFunc
 }
 
-func newBackground() *background {
-	b := &background{}
-	b.ctx, b.stop = context.WithCancel(context.Background())
-	return b
-}
-
 // catchUp starts the background work, unless it runs already or is not needed.
 func (j *Judge) catchUp(line *client.Client, stale bool) {
 	b, now := j.background, time.Now()
@@ -200,7 +194,8 @@ func (j *Judge) report(ctx context.Context, line *client.Client, calls []schema.
 	if errors.Is(err, client.ErrDenied) {
 		err = j.reportAsOwn(line, calls)
 	}
-	if err != nil && isFinal(err) {
+	e, said := errors.AsType[*schema.ControlError](err)
+	if said && e.Code == schema.CodeBadRequest || errors.Is(err, client.ErrDenied) {
 		// A retry would delay all later calls.
 		j.say("the fabric rejects the record of calls that it did not judge, so agentshim drops the record: %v", err)
 		return nil
@@ -225,20 +220,6 @@ func (j *Judge) reportAsOwn(line *client.Client, calls []schema.Unjudged) error 
 	return err
 }
 
-// isFinal reports whether the fabric will never accept the report.
-func isFinal(err error) bool {
-	e, said := errors.AsType[*schema.ControlError](err)
-	return said && e.Code == schema.CodeBadRequest || errors.Is(err, client.ErrDenied)
-}
-
-// logFabric returns the fabric that must learn of a call; empty: the first one that answers at the URL.
-func (r *ruling) logFabric() string {
-	if len(r.fabrics) != 1 {
-		return ""
-	}
-	return r.fabrics[0]
-}
-
 // logUnjudged logs a call before its answer is written. A disk that hangs does not delay the answer.
 func (j *Judge) logUnjudged(ctx context.Context, q *Question, r *ruling, v *schema.Verdict, by string) {
 	u := schema.Unjudged{
@@ -254,9 +235,13 @@ func (j *Judge) logUnjudged(ctx context.Context, q *Question, r *ruling, v *sche
 	if line := j.connected(); line != nil && errors.Is(r.cause, client.ErrDenied) && j.reportAsOwn(line, []schema.Unjudged{u}) == nil {
 		return
 	}
+	fabric := "" // the first one that answers at the URL
+	if len(r.fabrics) == 1 {
+		fabric = r.fabrics[0]
+	}
 	_, err := fromDisk(ctx, j, logTime, func() (_ struct{}, err error) {
 		err = errPanicked
-		j.guarded(func() { err = shimstate.Folder(j.link.State).UnjudgedLog(r.logFabric(), j.link.urls()[0]).Add(u) })()
+		j.guarded(func() { err = shimstate.Folder(j.link.State).UnjudgedLog(fabric, j.link.urls()[0]).Add(u) })()
 		return struct{}{}, err
 	})
 	if err != nil {

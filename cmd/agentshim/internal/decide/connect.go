@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -43,21 +42,16 @@ func (j *Judge) delivery(ctx context.Context, agent string) (*Delivery, error) {
 	if g := j.deliveries[agent]; g != nil {
 		return g, nil
 	}
-	if len(j.deliveries) >= maxAgents {
-		j.forget()
+	for other, g := range j.deliveries {
+		if len(j.deliveries) < maxAgents {
+			break
+		}
+		g.store(g.Client.Noted(other))
+		delete(j.deliveries, other)
 	}
 	before.connect(line)
 	j.deliveries[agent] = before
 	return before, nil
-}
-
-// forget removes one delivery, to make space for another agent. The caller holds the lock.
-func (j *Judge) forget() {
-	for agent, g := range j.deliveries {
-		g.store(g.Client.Noted(agent))
-		delete(j.deliveries, agent)
-		return
-	}
 }
 
 func (j *Judge) connected() *client.Client {
@@ -130,7 +124,7 @@ func (j *Judge) connect(a *attempt) {
 	}()
 	ctx, cancel := context.WithTimeout(j.background.ctx, dialFor)
 	defer cancel()
-	a.line, a.err = j.link.dial(ctx)
+	a.line, a.err = j.link.dial(ctx, "")
 }
 
 // A Link says how a shim connects to the fabric, and where it stores state for later shims.
@@ -174,7 +168,7 @@ func (l *Link) urls() []string {
 // Connect connects, and sends the stored handovers of earlier shims. It unpacks other agents' workspaces below
 // the folder workspaces; empty: none.
 func (l *Link) Connect(ctx context.Context, agent, workspaces string) (*Delivery, error) {
-	line, err := l.dialIn(ctx, workspaces)
+	line, err := l.dial(ctx, workspaces)
 	if err != nil {
 		return nil, err
 	}
@@ -183,9 +177,7 @@ func (l *Link) Connect(ctx context.Context, agent, workspaces string) (*Delivery
 	return g, nil
 }
 
-func (l *Link) dial(ctx context.Context) (*client.Client, error) { return l.dialIn(ctx, "") }
-
-func (l *Link) dialIn(ctx context.Context, workspaces string) (*client.Client, error) {
+func (l *Link) dial(ctx context.Context, workspaces string) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{
 		URL: l.URL, Creds: l.Creds, TLS: l.TLS, Name: l.Name, InProcess: l.InProcess, Workspaces: workspaces, Logger: l.Log,
 	})
@@ -205,13 +197,6 @@ func (l *Link) delivery(agent string) *Delivery {
 func (g *Delivery) connect(line *client.Client) {
 	g.Client = line
 	line.Recall(g.stored...)
-}
-
-// MakeWorkspaces creates the folder for workspaces. If it cannot, the texts that name a workspace say so.
-func MakeWorkspaces(dir string) {
-	if dir != "" {
-		_ = os.MkdirAll(dir, 0o755)
-	}
 }
 
 // Done acknowledges the items of an event, and stores what the fabric does not confirm in time for the agent's
@@ -238,11 +223,6 @@ func (g *Delivery) Done(ctx context.Context, event string, within time.Duration)
 	}
 	g.store(noted)
 	return len(noted.Events) == 0
-}
-
-// mustAckNow reports whether a verdict warns of a timeout, whose grace begins when the agent has the warning.
-func mustAckNow(v *schema.Verdict) bool {
-	return slices.ContainsFunc(v.Injections, func(in schema.Injection) bool { return in.Source == schema.SourceTimeout })
 }
 
 // ackNow acknowledges an event at once, in the background, instead of with the agent's next event.

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,8 +82,10 @@ type Judge struct {
 // New returns the judge of a process that asks about one event and ends.
 func New(link Link) *Judge {
 	link.Stderr = &lockedWriter{w: link.Stderr}
+	b := &background{}
+	b.ctx, b.stop = context.WithCancel(context.Background())
 	return &Judge{
-		link: link, deliveries: map[string]*Delivery{}, background: newBackground(),
+		link: link, deliveries: map[string]*Delivery{}, background: b,
 		policy: &policy{state: shimstate.Folder(link.State), urls: link.urls(), asked: make(chan struct{})},
 	}
 }
@@ -143,7 +146,7 @@ func (j *Judge) askInTime(ctx context.Context, q Question) (*schema.Verdict, err
 	q.Event = &event
 	waiting, cancel := patient(ctx)
 	defer cancel()
-	v, err := inTime(waiting, func() (*schema.Verdict, error) { return j.ask(ctx, &q) })
+	v, err := InTime(waiting, func() (*schema.Verdict, error) { return j.ask(ctx, &q) })
 	if err != nil && waiting.Err() != nil && !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, client.ErrUnanswered) {
 		err = fmt.Errorf("%w: %w", client.ErrUnanswered, err)
 	}
@@ -195,7 +198,8 @@ func (j *Judge) Handed(ctx context.Context, v *schema.Verdict, within time.Durat
 	if j.resident {
 		switch line := j.connected(); {
 		case line == nil:
-		case mustAckNow(v):
+		case slices.ContainsFunc(v.Injections, func(in schema.Injection) bool { return in.Source == schema.SourceTimeout }):
+			// The grace of a round begins when the agent has its warning.
 			j.ackNow(line, v.EventID)
 		default:
 			line.Handed(v.EventID)
@@ -279,9 +283,9 @@ const (
 	logTime  = 10 * time.Millisecond
 )
 
-// inTime returns the result of f, or the cause of ctx if ctx ends first: a disk or a server can block f
+// InTime returns the result of f, or the cause of ctx if ctx ends first: a disk or a server can block f
 // without an end. A panic in f is a panic here.
-func inTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
+func InTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type result struct {
 		v     T
 		err   error
@@ -327,5 +331,5 @@ func fromDisk[T any](ctx context.Context, j *Judge, least time.Duration, f func(
 	late := fmt.Errorf("the folder %s did not answer within %s", j.link.State, within)
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), within, late)
 	defer cancel()
-	return inTime(ctx, f)
+	return InTime(ctx, f)
 }

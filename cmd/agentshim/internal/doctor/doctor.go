@@ -16,6 +16,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/server/certs"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/probe"
+	"github.com/hookfabric/hookfabric/cmd/agentshim/shimstate"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -36,8 +37,6 @@ type Options struct {
 	Named bool
 	// TLS holds the certificates for the connection.
 	TLS certs.Files
-	// Noted, if not nil, receives the version of each runtime.
-	Noted func(runtime, version string)
 }
 
 // A Report is the result of an examination.
@@ -165,8 +164,8 @@ func (o *Options) runtime(ctx context.Context, name string) (*Runtime, bool) {
 	if why != nil && t.Connected {
 		t.hint(why.Error())
 	}
-	if t.Version != "" && o.Noted != nil {
-		o.Noted(name, t.Version)
+	if !install.Foreign(o.State) {
+		_ = shimstate.Folder(o.State).NoteVersion(name, t.Version) // for hooks, which have no time to ask the runtime
 	}
 	return t, t.Program != "" || len(t.Layers) > 0 || len(t.Problems) > 0 || len(o.Runtimes) > 0
 }

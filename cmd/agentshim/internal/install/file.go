@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -141,7 +142,9 @@ func (c *Change) diff() string {
 	if c.After == nil {
 		after = "/dev/null"
 	}
-	return string(hideUsers(diff.Diff(before, c.shown(c.Before), after, c.shown(c.After))))
+	text := diff.Diff(before, c.shown(c.Before), after, c.shown(c.After))
+	// A user may have added a name and a password to the URL of a hook by hand.
+	return regexp.MustCompile(`//[^/@\s"']+@`).ReplaceAllString(string(text), "//***@")
 }
 
 func (c *Change) apply(now time.Time) (said string, err error) {

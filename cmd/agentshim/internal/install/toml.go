@@ -247,8 +247,3 @@ func shownTOML(text []byte) (out []byte) {
 	}
 	return out
 }
-
-// hideUsers hides names and passwords in URLs, which a user may have added to a hook by hand.
-func hideUsers(text []byte) []byte {
-	return regexp.MustCompile(`//[^/@\s"']+@`).ReplaceAll(text, []byte("//***@"))
-}

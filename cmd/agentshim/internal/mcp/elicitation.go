@@ -155,7 +155,7 @@ type approval struct {
 	key              string // of the call
 	input            jsontext.Value
 	injections       []schema.Injection
-	state, responses jsontext.Value // and responses answer an earlier question of the server
+	state, responses jsontext.Value // answer an earlier question of the server
 }
 
 // askInResult asks the user with the result of a call.

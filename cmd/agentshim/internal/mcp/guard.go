@@ -171,7 +171,9 @@ func (c *call) answer(result []byte) []byte {
 func (g *Guard) after(ctx context.Context, c *call, m *message, cancelled bool) (response []byte, onDelivered func(ok bool)) {
 	result, err := readObject(m.get("result"))
 	isResult := err == nil && !m.isError()
-	if isResult && !isFinal(&result) || !isResult && (!m.isError() || needsURL(m)) {
+	fault := m.child("error")
+	needsURL := strings.TrimSpace(string(fault.get("code"))) == "-32042" // the client must open a page and call again
+	if isResult && !isFinal(&result) || !isResult && (!m.isError() || needsURL) {
 		return m.raw, func(bool) {}
 	}
 	verdict := g.ask(ctx, c, g.eventAfter(c, m, &result, cancelled))
@@ -194,8 +196,7 @@ func (g *Guard) after(ctx context.Context, c *call, m *message, cancelled bool) 
 		return m.raw, onDelivered
 	}
 	if !isResult { // clients do not show the model what is beside a JSON-RPC error
-		e := m.child("error")
-		result, _ = readObject(errorResult(c.modern, textItems("MCP error "+string(e.get("code"))+": "+e.text("message"))))
+		result, _ = readObject(errorResult(c.modern, textItems("MCP error "+string(fault.get("code"))+": "+fault.text("message"))))
 	}
 	if v.UpdatedOutput != nil {
 		if verdict.Value != nil { // a stop replaces the whole result
@@ -208,12 +209,6 @@ func (g *Guard) after(ctx context.Context, c *call, m *message, cancelled bool) 
 		return resultResponse(m.id, out), onDelivered
 	}
 	return m.with("result", out), onDelivered
-}
-
-// needsURL reports whether an error asks the client to open a page and to call again.
-func needsURL(m *message) bool {
-	e := m.child("error")
-	return strings.TrimSpace(string(e.get("code"))) == "-32042"
 }
 
 // eventAfter returns the event after a call with the response m.
