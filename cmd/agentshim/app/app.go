@@ -1,5 +1,4 @@
-// Package app has the commands of agentshim as functions. The command hook always answers
-// its runtime in time.
+// Package app has the commands of agentshim. The command hook always answers its runtime in time.
 package app
 
 import (

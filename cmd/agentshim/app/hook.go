@@ -25,8 +25,7 @@ import (
 const (
 	finishTime = time.Second            // limits how long a process lives after its answer
 	spanTime   = 250 * time.Millisecond // limits how long the export of spans takes of it
-	// signalDelay is when a hook begins to listen for signals, which starts a thread. An earlier signal ends
-	// it.
+	// signalDelay is when a hook begins to listen for signals, which starts a thread.
 	signalDelay = 50 * time.Millisecond
 )
 

@@ -12,8 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// readFile reads f until the deadline. It waits in poll: a goroutine in a read needs a thread, which slows
-// every hook.
+// readFile reads f until the deadline. It waits in poll, without the thread that a read needs.
 func readFile(f *os.File, deadline time.Time) (data []byte, err error, ok bool) {
 	fd := int(f.Fd())
 	data = make([]byte, 0, 16<<10)

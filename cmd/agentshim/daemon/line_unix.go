@@ -15,8 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 )
 
-// dial connects to the daemon and checks its user. It does not use package net, whose poller and threads cost
-// more than one message.
+// dial connects to the daemon and checks its user, without package net: its poller and threads cost too much.
 func dial(socket string, deadline time.Time) (line, error) {
 	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)

@@ -60,8 +60,7 @@ func (s *Server) postEvent(w http.ResponseWriter, r *http.Request) {
 	s.remember(reply.Call.Event.AgentID, ids, reply.Kept(), one)
 }
 
-// remember keeps the items that a loop was sent until it acknowledges them. Answers without items would evict
-// others.
+// remember keeps the items that a loop was sent until it acknowledges them.
 func (s *Server) remember(agent string, events []string, kept func(), one *delivery) {
 	if kept == nil && !queued(one.v) {
 		return

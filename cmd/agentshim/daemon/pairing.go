@@ -126,8 +126,7 @@ func (p *pairing) end(q *decide.Question) {
 }
 
 // meet turns a proxy's question into one about the call that a hook asked about, and returns that call. If
-// their names for the tool differ, the question stays separate, since hooks may match either, but gets the
-// agent and session.
+// their names for the tool differ, the question gets only the agent and session, since hooks may match either.
 func (p *pairing) meet(q *decide.Question, borrow bool, now time.Time) *sighting {
 	if q.Apart == "" {
 		return nil

@@ -24,8 +24,7 @@ import (
 )
 
 const (
-	// folder has one folder per fabric, and folders for other state, whose names begin with a dot, as no token
-	// does.
+	// folder has one folder per fabric, and folders for other state, whose names begin with a dot.
 	folder   = "shim"
 	suffix   = ".json"
 	lockName = ".lock" // the lock file of a folder
@@ -191,8 +190,7 @@ const (
 	// lockTime is how long a shim waits for a lock, and longestPause limits the average time between two attempts.
 	lockTime     = 250 * time.Millisecond
 	longestPause = 8 * time.Millisecond
-	// tempPrefix begins the names of files that are being written, and tempExpiry is when their writer has
-	// died.
+	// tempPrefix begins the names of files that are being written, for at most tempExpiry.
 	tempPrefix = ".new-"
 	tempExpiry = time.Minute
 )

@@ -108,8 +108,8 @@ func (f Folder) addReached(url, fabric string) error {
 	return file.store(append(all, fabric))
 }
 
-// Forget removes the fabrics that answered at a URL, or at any, with policies and keys of those that answered
-// nowhere else.
+// Forget removes the fabrics that answered at a URL, or at any, with their policies and keys if no other URL
+// has them.
 func (f Folder) Forget(url string) (forgotten []string, err error) {
 	if f == "" {
 		return nil, nil

@@ -106,8 +106,7 @@ func (r UnjudgedLog) Empty() bool {
 	return r.dir == "" || err != nil || info.Size() == 0
 }
 
-// Oldest returns the oldest calls of the agent, or if it has none, of another one. The error counts unreadable
-// lines.
+// Oldest returns the oldest calls of the agent, or if it has none, of another one.
 func (r UnjudgedLog) Oldest(agent string, most int) (calls []schema.Unjudged, err error) {
 	if r.Empty() {
 		return nil, nil

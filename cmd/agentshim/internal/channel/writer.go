@@ -145,8 +145,7 @@ func (w *Writer) next(ctx context.Context) (some bool, err error) {
 	return true, w.attend(ctx)
 }
 
-// drain leases the text of an event; empty: the next text, or else the first parked one. It returns the events
-// that remain parked.
+// drain leases the text of an event; empty: the next one. It returns the events that remain parked.
 func (w *Writer) drain(ctx context.Context, event string) (a *schema.DrainAnswer, parked []string, err error) {
 	parked = w.state.Parked
 	if event != "" {

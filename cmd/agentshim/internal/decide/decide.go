@@ -312,8 +312,7 @@ func InTime[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	}
 }
 
-// patient returns ctx with a slightly earlier deadline. Requests end still earlier, with an error of their
-// own.
+// patient returns ctx with a slightly earlier deadline. Requests end still earlier, with own errors.
 func patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {

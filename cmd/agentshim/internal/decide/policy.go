@@ -17,8 +17,7 @@ import (
 	"github.com/hookfabric/hookfabric/schema/guard"
 )
 
-// A policy has the policies of all fabrics that ever answered at the judge's URLs. It denies what one of them
-// denies.
+// A policy has those of all fabrics that ever answered at the judge's URLs. It denies what one denies.
 type policy struct {
 	state shimstate.Folder
 	urls  []string // see [Link]
@@ -352,8 +351,7 @@ func (r *ruling) decide(q *Question, cause error) (v *schema.Verdict, by, also s
 	return v, "--unreachable " + q.Unreachable, "no policy is known: "
 }
 
-// An unnamedError reports that the bus denied a question without an agent: the credentials are for named
-// agents.
+// An unnamedError reports a question without an agent under credentials for named agents.
 type unnamedError struct{ error }
 
 func (e unnamedError) Error() string {

@@ -27,7 +27,7 @@ func (copilot) Moments() []Moment {
 	final := can([]Ability{Retry, Inject})
 	tool := can([]Ability{Deny, Ask, Approve, Rewrite, Inject})
 	after := can([]Ability{Inject, Replace, Feedback})
-	return moments(30*time.Second, 0, []Moment{
+	judged := []Moment{
 		{Name: "preToolUse", Event: schema.PreToolUse, Can: tool},
 		{Name: "permissionRequest", Event: schema.PreToolUse, Can: permission},
 		{Name: "postToolUse", Event: schema.PostToolUse, Can: after, Longest: copilotLongest},
@@ -37,17 +37,13 @@ func (copilot) Moments() []Moment {
 		{Name: "subagentStop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
 		{Name: "sessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
 		{Name: "sessionEnd", Event: schema.SessionEnd},
-
-		{Name: "PreToolUse", Event: schema.PreToolUse, Can: tool},
-		{Name: "PermissionRequest", Event: schema.PreToolUse, Can: permission},
-		{Name: "PostToolUse", Event: schema.PostToolUse, Can: after, Longest: copilotLongest},
-		{Name: "PostToolUseFailure", Event: schema.ToolError},
-		{Name: "UserPromptSubmit", Event: schema.UserPromptSubmit, Can: can([]Ability{Deny, Inject})},
-		{Name: "Stop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
-		{Name: "SubagentStop", Event: schema.BeforeFinalResponse, Turns: mostTurns, Can: final},
-		{Name: "SessionStart", Event: schema.SessionStart, Can: can([]Ability{Inject})},
-		{Name: "SessionEnd", Event: schema.SessionEnd},
-	}, "userPromptTransformed", "preMcpToolCall", "subagentStart", "preCompact", "errorOccurred", "notification",
+	}
+	others := map[string]string{"userPromptSubmitted": "UserPromptSubmit", "agentStop": "Stop"}
+	for _, m := range judged {
+		m.Name = cmp.Or(others[m.Name], strings.ToUpper(m.Name[:1])+m.Name[1:])
+		judged = append(judged, m)
+	}
+	return moments(30*time.Second, 0, judged, "userPromptTransformed", "preMcpToolCall", "subagentStart", "preCompact", "errorOccurred", "notification",
 		"SubagentStart", "PreCompact", "Notification")
 }
 

@@ -29,8 +29,7 @@ type Dialect interface {
 	// Encode returns the answer to c that the runtime obeys. v holds only what the moment can express: see
 	// [Express]. Of an unreadable payload, only Moment and Event.HookType are certain.
 	Encode(c *Call, v *schema.Verdict) (Answer, error)
-	// Refuse is the last resort after a fault in the shim: a denial that the runtime understands at each event
-	// that can be refused.
+	// Refuse is the last resort after a fault in the shim: a denial at each event that can be refused.
 	Refuse(m Moment, reason string) Answer
 }
 
@@ -170,8 +169,7 @@ type Answer struct {
 	Exit   int
 }
 
-// dialects returns the constructors of all dialects; add yours here. A call runs only the one that
-// it needs.
+// dialects returns the constructors of all dialects; add yours here.
 func dialects() map[string]func() Dialect {
 	return map[string]func() Dialect{
 		"agy":      func() Dialect { return agy{} },

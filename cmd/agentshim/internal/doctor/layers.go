@@ -27,16 +27,24 @@ func (t *Runtime) read(o *Options) {
 		if err != nil || !f.There || slices.ContainsFunc(t.Layers, func(l Layer) bool { return l.Path == f.Path }) {
 			continue // in the home folder, the project's file is the user's
 		}
-		l := Layer{Scope: scope, Path: f.Path, Events: []string{}, found: f}
-		for _, h := range f.Hooks {
-			if !slices.Contains(l.Events, h.Event) {
-				l.Events = append(l.Events, h.Event)
-			}
-		}
+		l := Layer{Scope: scope, Path: f.Path, found: f}
+		l.Events = append([]string{}, l.at(func(*install.Owned) bool { return true })...)
 		t.Layers = append(t.Layers, l)
 		t.Connected = t.Connected || len(l.Events) > 0
 	}
 }
+
+// at returns the events of the hooks that test selects, each once.
+func (l *Layer) at(test func(h *install.Owned) bool) (events []string) {
+	for i := range l.found.Hooks {
+		if h := &l.found.Hooks[i]; test(h) && !slices.Contains(events, h.Event) {
+			events = append(events, h.Event)
+		}
+	}
+	return events
+}
+
+func list(events []string) string { return strings.Join(events, ", ") }
 
 func (t *Runtime) examine(ctx context.Context, o *Options, f *fabric) {
 	if above := install.Above(o.Machine, t.Runtime); above != "" && !t.Connected {
@@ -107,64 +115,54 @@ func (t *Runtime) layers(o *Options, ours []Layer) (there bool) {
 
 // starts checks the programs that a configuration's hooks start, and reports whether all of them exist.
 func (t *Runtime) starts(o *Options, l *Layer) bool {
-	gone := map[string][]string{}
-	var open []string
+	gone := map[string]bool{}
 	for _, h := range l.found.Hooks {
 		if len(h.Command) > 0 && !runs(o, h.Command[0]) {
-			gone[h.Command[0]] = append(gone[h.Command[0]], h.Event)
-		}
-		if install.Open(t.Runtime) && h.Gate && !h.Denies && h.URL == "" {
-			open = append(open, h.Event)
+			gone[h.Command[0]] = true
 		}
 	}
 	for _, program := range slices.Sorted(maps.Keys(gone)) {
-		t.problem(fmt.Sprintf("%s: the hooks at %s start %s, which is not a program; install again", l.Path, events(gone[program]), program))
+		at := l.at(func(h *install.Owned) bool { return len(h.Command) > 0 && h.Command[0] == program })
+		t.problem(fmt.Sprintf("%s: the hooks at %s start %s, which is not a program; install again", l.Path, list(at), program))
 	}
-	if len(open) > 0 {
-		t.hint(fmt.Sprintf("%s: %s lets calls pass at %s when agentshim is missing; install again, so that the hooks refuse them", l.Path, t.Label, events(open)))
+	if open := l.at(func(h *install.Owned) bool { return h.Gate && !h.Denies && h.URL == "" }); install.Open(t.Runtime) && len(open) > 0 {
+		t.hint(fmt.Sprintf("%s: %s lets calls pass at %s when agentshim is missing; install again, so that the hooks refuse them", l.Path, t.Label, list(open)))
 	}
 	return len(gone) == 0
 }
 
 // asWritten finds hooks that differ from those of an installation.
 func (t *Runtime) asWritten(l *Layer, well map[string]bool) {
-	var at, what []string
-	for _, h := range l.found.Hooks {
-		if len(h.Differs) > 0 && !well[h.Event] {
-			at, what = append(at, h.Event), append(what, h.Differs...)
+	var what []string
+	at := l.at(func(h *install.Owned) bool {
+		differs := len(h.Differs) > 0 && !well[h.Event]
+		if differs {
+			what = append(what, h.Differs...)
 		}
-	}
+		return differs
+	})
 	slices.Sort(what)
 	if len(at) > 0 {
 		t.problem(fmt.Sprintf("%s: the hooks at %s differ from those that 'agentshim install %s' writes (%s), so calls can run without a verdict; install again",
-			l.Path, events(at), t.Runtime, strings.Join(slices.Compact(what), ", ")))
+			l.Path, list(at), t.Runtime, list(slices.Compact(what))))
 	}
 	if len(l.found.Lacks) > 0 {
-		t.problem(fmt.Sprintf("%s lacks settings that 'agentshim install %s' writes beside the hooks (%s); install again", l.Path, t.Runtime, strings.Join(l.found.Lacks, ", ")))
+		t.problem(fmt.Sprintf("%s lacks settings that 'agentshim install %s' writes beside the hooks (%s); install again", l.Path, t.Runtime, list(l.found.Lacks)))
 	}
 }
 
 // overHTTP checks the hooks with which the runtime asks the daemon itself.
 func (t *Runtime) overHTTP(l *Layer) {
-	var open []string
-	asks := false
-	for _, h := range l.found.Hooks {
-		asks = asks || h.URL != ""
-		if h.URL != "" && h.Gate && !h.Blocks {
-			open = append(open, h.Event)
-		}
+	if open := l.at(func(h *install.Owned) bool { return h.URL != "" && h.Gate && !h.Blocks }); len(open) > 0 {
+		t.problem(fmt.Sprintf("%s: the hooks at %s ask over HTTP, and %s lets calls pass when no daemon runs or the daemon rejects the token; install again without --http", l.Path, list(open), t.Label))
 	}
-	if len(open) > 0 {
-		t.problem(fmt.Sprintf("%s: the hooks at %s ask over HTTP, and %s lets calls pass when no daemon runs or the daemon rejects the token; install again without --http", l.Path, events(open), t.Label))
-	}
-	if asks && os.Getenv(install.TokenVariable) == "" {
+	if asks := l.at(func(h *install.Owned) bool { return h.URL != "" }); len(asks) > 0 && os.Getenv(install.TokenVariable) == "" {
 		t.hint(fmt.Sprintf("%s is not set here; start %s with it, because the daemon answers only with the token", install.TokenVariable, t.Label))
 	}
 }
 
 func (t *Runtime) waits(l *Layer) {
-	short := map[string][]string{} // the events of each problem
-	for _, h := range l.found.Hooks {
+	short := func(h *install.Owned) string {
 		unit := time.Second
 		if t.Runtime == "gemini" || t.Runtime == "qwen" && h.Timeout >= 1000 {
 			unit = time.Millisecond
@@ -174,26 +172,21 @@ func (t *Runtime) waits(l *Layer) {
 		switch {
 		case waits == 0:
 		case t.Runtime == "gemini" && h.Timeout < 1000:
-			text := fmt.Sprintf("Gemini CLI waits only %s, because its timeouts are in milliseconds", waits)
-			short[text] = append(short[text], h.Event)
+			return fmt.Sprintf("Gemini CLI waits only %s, because its timeouts are in milliseconds", waits)
 		case err == nil && shim > waits:
-			text := fmt.Sprintf("agentshim takes up to %s, but %s waits only %s and then lets the call pass", shim, t.Label, waits)
-			short[text] = append(short[text], h.Event)
+			return fmt.Sprintf("agentshim takes up to %s, but %s waits only %s and then lets the call pass", shim, t.Label, waits)
 		}
+		return ""
 	}
-	for _, text := range slices.Sorted(maps.Keys(short)) {
-		t.problem(fmt.Sprintf("%s: at %s %s; install again", l.Path, events(short[text]), text))
+	texts := map[string]bool{}
+	for i := range l.found.Hooks {
+		texts[short(&l.found.Hooks[i])] = true
 	}
-}
-
-func events(all []string) string {
-	var once []string
-	for _, e := range all {
-		if !slices.Contains(once, e) {
-			once = append(once, e)
-		}
+	delete(texts, "")
+	for _, text := range slices.Sorted(maps.Keys(texts)) {
+		at := l.at(func(h *install.Owned) bool { return short(h) == text })
+		t.problem(fmt.Sprintf("%s: at %s %s; install again", l.Path, list(at), text))
 	}
-	return strings.Join(once, ", ")
 }
 
 // runs reports whether a hook's program is executable in the place where the hook will run.

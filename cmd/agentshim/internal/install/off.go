@@ -10,14 +10,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/install/edit"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 // An offSwitch is a setting that switches the hooks of a runtime off.
 type offSwitch struct {
 	path   []string
-	off    any     // the value that switches the hooks off
-	layers []layer // the files that may have the setting, in ascending precedence
-	spares bool    // managed hooks run unless a managed file switches them off
+	off    jsontext.Kind // of the value that switches the hooks off
+	layers []layer       // the files that may have the setting, in ascending precedence
+	spares bool          // managed hooks run unless a managed file switches them off
 }
 
 // A layer is one file of a runtime's settings, or a folder of drop-ins.
@@ -28,25 +29,25 @@ type layer struct {
 
 const managedOnlyJSON = "allowManagedHooksOnly"
 
-// offSwitch returns the switch of a runtime; false: the runtime has no switch.
-func (t *runtime) offSwitch() (offSwitch, bool) {
+// offSwitch returns the switch of a runtime, which may have no layers.
+func (t *runtime) offSwitch() (s offSwitch) {
 	user, project, managed := layer{place: t.places[User]}, layer{place: t.places[Project]}, layer{place: t.places[Managed], managed: true}
 	switch t.name {
 	case "claude":
 		local := layer{place: place{anchor: folder, path: ".claude/settings.local.json"}}
-		return offSwitch{path: []string{"disableAllHooks"}, off: true, layers: append([]layer{user, project, local}, managedClaude()...), spares: true}, true
+		s = offSwitch{path: []string{"disableAllHooks"}, off: 't', layers: append([]layer{user, project, local}, managedClaude()...), spares: true}
 	case "codex":
 		user = layer{place: place{anchor: home, path: ".codex/config.toml", env: "CODEX_HOME", below: "config.toml"}}
-		return offSwitch{path: []string{"features", "hooks"}, off: false, layers: []layer{user, managed}}, true
+		s = offSwitch{path: []string{"features", "hooks"}, off: 'f', layers: []layer{user, managed}}
 	case "gemini":
-		return offSwitch{path: []string{"hooksConfig", "enabled"}, off: false, layers: []layer{user, project, managed}}, true
+		s = offSwitch{path: []string{"hooksConfig", "enabled"}, off: 'f', layers: []layer{user, project, managed}}
 	case "qwen":
 		system := layer{place: place{path: "/etc/qwen-code/settings.json", darwin: "/Library/Application Support/QwenCode/settings.json"}}
-		return offSwitch{path: []string{"disableAllHooks"}, off: true, layers: []layer{user, project, system}}, true
+		s = offSwitch{path: []string{"disableAllHooks"}, off: 't', layers: []layer{user, project, system}}
 	case "copilot": // each file switches only its own hooks off
-		return offSwitch{path: []string{"disableAllHooks"}, off: true, layers: []layer{user}, spares: true}, true
+		s = offSwitch{path: []string{"disableAllHooks"}, off: 't', layers: []layer{user}, spares: true}
 	}
-	return offSwitch{}, false
+	return s
 }
 
 // managedClaude returns the managed files of Claude Code. The drop-ins follow the file.
@@ -59,9 +60,8 @@ func managedClaude() []layer {
 // SwitchedOff returns why a runtime of this machine does not run agentshim's hooks.
 func SwitchedOff(m Machine, name string) (why []string) {
 	t := of(name)
-	if s, ok := t.offSwitch(); ok {
-		why = append(why, s.state(m, name)...)
-	}
+	s := t.offSwitch()
+	why = s.state(m, name)
 	switch name {
 	case "claude":
 		why = append(why, managedOnlyClaude(m)...)
@@ -74,22 +74,22 @@ func SwitchedOff(m Machine, name string) (why []string) {
 // state returns which file switches hooks off, if one does.
 func (s *offSwitch) state(m Machine, name string) []string {
 	spared := s.spares && managedHere(m, name)
-	var is any
+	var is jsontext.Value
 	var by string
 	for _, l := range s.layers {
 		if spared && !l.managed {
 			continue
 		}
 		for _, file := range l.files(m) {
-			if v, ok := settingIn(file, s.path); ok {
+			if v := settingIn(file, s.path...); v.Kind() == 't' || v.Kind() == 'f' {
 				is, by = v, file
 			}
 		}
 	}
-	if by == "" || is != s.off {
+	if is.Kind() != s.off || by == "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s switches hooks off (%s is %v); remove that setting", by, strings.Join(s.path, "."), s.off)}
+	return []string{fmt.Sprintf("%s switches hooks off (%s is %s); remove that setting", by, strings.Join(s.path, "."), is)}
 }
 
 // files returns the files of a layer: for a folder of drop-ins, all of them, in order.
@@ -106,33 +106,31 @@ func (l *layer) files(m Machine) []string {
 	return all
 }
 
-// settingIn returns one setting of a file; false: the file lacks it, or is unreadable.
-func settingIn(file string, path []string) (value any, ok bool) {
+// settings returns a file of settings; nil: it does not exist, or is unreadable.
+func settings(file string) *edit.Doc {
 	f, err := read(file)
 	if err != nil || !f.there {
-		return nil, false
+		return nil
 	}
+	text := f.content
 	if filepath.Ext(file) == ".toml" {
-		m, err := readTOML(f.content)
-		value = any(m)
-		for _, name := range path {
-			inner, is := value.(table)
-			if value, ok = inner[name]; !is || !ok {
-				return nil, false
-			}
+		m, err := readTOML(text)
+		if text, _ = schema.Marshal(m); err != nil {
+			return nil
 		}
-		return value, err == nil
 	}
-	d, err := edit.ParseAs(f.content, edit.Comments|edit.Mark)
+	d, err := edit.ParseAs(text, edit.Comments|edit.Mark)
 	if err != nil {
-		return nil, false
+		return nil
 	}
-	switch v := d.Get(path...); v.Kind() {
-	case 't', 'f':
-		return v.Kind() == 't', true
-	default:
-		return nil, false
+	return d
+}
+
+func settingIn(file string, path ...string) jsontext.Value {
+	if d := settings(file); d != nil {
+		return d.Get(path...)
 	}
+	return nil
 }
 
 // managedOnlyClaude returns which managed file excludes agentshim's hooks. No other file can.
@@ -142,7 +140,7 @@ func managedOnlyClaude(m Machine) []string {
 	}
 	for _, l := range managedClaude() {
 		for _, file := range l.files(m) {
-			if v, _ := settingIn(file, []string{managedOnlyJSON}); v == true {
+			if settingIn(file, managedOnlyJSON).Kind() == 't' {
 				return []string{fmt.Sprintf("%s allows only managed hooks (%s), and the hooks of agentshim are not managed; install with --managed", file, managedOnlyJSON)}
 			}
 		}
@@ -158,8 +156,7 @@ func managedHere(m Machine, name string) bool {
 // disabledGemini returns which files switch agentshim's hooks off by their names, or else commands.
 func disabledGemini(m Machine) []string {
 	names := map[string]string{} // the file that disables each name
-	s, _ := gemini().offSwitch()
-	for _, l := range s.layers {
+	for _, l := range gemini().offSwitch().layers {
 		for _, file := range l.files(m) {
 			for _, n := range stringsIn(file, "hooksConfig", "disabled") {
 				names[n] = file
@@ -191,14 +188,9 @@ func disabledGemini(m Machine) []string {
 	return why
 }
 
-// stringsIn returns a list of strings in a file; nil: the list does not exist.
 func stringsIn(file string, path ...string) (all []string) {
-	f, err := read(file)
-	if err != nil || !f.there {
-		return nil
-	}
-	d, err := edit.ParseAs(f.content, edit.Comments|edit.Mark)
-	if err != nil {
+	d := settings(file)
+	if d == nil {
 		return nil
 	}
 	for _, v := range d.Elements(path...) {
@@ -264,19 +256,13 @@ func untrustedCopilot(m Machine) string {
 
 // untrustedGemini checks whether the user marked the folder as not trusted.
 func untrustedGemini(m Machine) string {
-	trust := offSwitch{path: []string{"security", "folderTrust", "enabled"}, off: false}
-	s, _ := gemini().offSwitch()
-	trust.layers = s.layers
+	trust := offSwitch{path: []string{"security", "folderTrust", "enabled"}, off: 'f', layers: gemini().offSwitch().layers}
 	list, err := m.locate(place{anchor: home, path: ".gemini/trustedFolders.json"})
 	if off := trust.state(m, "gemini"); err != nil || len(off) > 0 {
 		return ""
 	}
-	f, err := read(list)
-	if err != nil || !f.there {
-		return ""
-	}
-	d, err := edit.ParseAs(f.content, edit.Comments|edit.Mark)
-	if err != nil {
+	d := settings(list)
+	if d == nil {
 		return ""
 	}
 	said, longest := "", -1
@@ -295,7 +281,6 @@ func untrustedGemini(m Machine) string {
 	return fmt.Sprintf("Gemini CLI runs no hooks in this folder, not even managed ones, because %s marks the folder as not trusted; run gemini here, and change that with /permissions", list)
 }
 
-// within reports whether dir is the other folder, or lies below it.
 func within(dir, other string) bool {
 	rel, err := filepath.Rel(other, dir)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

@@ -22,7 +22,6 @@ var plugin []byte
 // noSettings is the line of the plugin that an installation replaces.
 const noSettings = "const SETTINGS = {};\n"
 
-// pluginSettings are the settings of the plugin, under the plugin's own names.
 type pluginSettings struct {
 	Shim        string   `json:"agentshim"`
 	Args        []string `json:"args,omitzero"`
@@ -44,7 +43,6 @@ func opencode() *runtime {
 	}
 }
 
-// settings returns the settings of a request as a line of the plugin.
 func (r *Request) settings() ([]byte, error) {
 	h := &r.Hook
 	s := pluginSettings{Shim: h.Shim, Agent: h.Agent, State: h.State, TimeoutMs: h.Timeout.Milliseconds(), Unreachable: h.Unreachable}

@@ -64,7 +64,6 @@ func take(user syscall.Stat_t) error {
 	return nil
 }
 
-// exchange swaps two files atomically.
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }

@@ -24,7 +24,6 @@ func Foreign(dir string) bool {
 	return false
 }
 
-// links returns the number of names of a file.
 func links(info fs.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(s.Nlink) //nolint:unconvert // it is smaller on other systems

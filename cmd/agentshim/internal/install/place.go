@@ -133,5 +133,4 @@ func (m Machine) env(name string) string {
 	return m.Env(name)
 }
 
-// path returns the path of the configuration of a request.
 func (r *Request) path(t *runtime) (string, error) { return r.Machine.locate(t.places[r.Scope]) }

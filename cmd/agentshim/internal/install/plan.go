@@ -54,7 +54,6 @@ func (t *runtime) write(f file, r *Request) (before int, after []byte, err error
 	return len(mine), after, nil
 }
 
-// installed returns a sentence about an installation.
 func (t *runtime) installed(r *Request, before int) string {
 	n := len(t.wanted(r))
 	switch {

@@ -68,7 +68,6 @@ func runtimes() map[string]*runtime {
 // Names lists the runtimes that agentshim can be installed in.
 func Names() []string { return slices.Sorted(maps.Keys(runtimes())) }
 
-// target returns the runtime of a request.
 func (r *Request) target() (*runtime, error) {
 	t, ok := runtimes()[r.Runtime]
 	if !ok {
@@ -80,7 +79,6 @@ func (r *Request) target() (*runtime, error) {
 	return t, nil
 }
 
-// wanted returns the events at which r installs hooks.
 func (t *runtime) wanted(r *Request) (all []event) {
 	for _, e := range t.events {
 		if e.only == "" || e.only == onlyApprove && r.Hook.Approve || e.only == onlyModels && r.Hook.Models {

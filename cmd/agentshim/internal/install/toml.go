@@ -27,7 +27,6 @@ const (
 
 const managedOnly = "allow_managed_hooks_only"
 
-// A table is the content of a TOML table.
 type table = map[string]any
 
 func readTOML(text []byte) (table, error) {
@@ -102,7 +101,6 @@ func switched(v any, name string) error {
 	return nil
 }
 
-// tableOf returns the hook for one event.
 func (t *runtime) tableOf(r *Request, e event) string {
 	match := ""
 	if e.tool {
@@ -112,7 +110,6 @@ func (t *runtime) tableOf(r *Request, e event) string {
 		e.name, match, e.name, basic(r.line(e, true)), e.seconds(&r.Hook))
 }
 
-// basic returns a TOML string.
 func basic(s string) string {
 	if !strings.ContainsAny(s, "'\n\r\x00") {
 		return "'" + s + "'"
@@ -145,7 +142,6 @@ func (t *runtime) says(text []byte, old table, r *Request) error {
 	return nil
 }
 
-// with returns a table with one more member.
 func with(old any, name string, v any) table {
 	all := table{name: v}
 	t, _ := old.(table)
@@ -165,7 +161,6 @@ func canonical(m table) string {
 	return string(b)
 }
 
-// ownedTOML returns agentshim's hooks in a TOML file.
 func (t *runtime) ownedTOML(text []byte) ([]Owned, error) {
 	m, err := readTOML(text)
 	if err != nil {

@@ -15,7 +15,6 @@ const (
 	maxTasks = 1000      // bounds the tasks of one connection whose results can be judged
 )
 
-// A pendingCall is a call under way.
 type pendingCall struct {
 	*call
 	exact, loose string // the keys of its id
@@ -60,7 +59,6 @@ func (t *callTable) add(parent context.Context, c *call, size int) *pendingCall 
 	return p
 }
 
-// dropAll drops the calls that which selects. The caller holds the lock.
 func (t *callTable) dropAll(which func(*pendingCall) bool) {
 	for _, all := range t.calls {
 		for _, p := range slices.Clone(all) {

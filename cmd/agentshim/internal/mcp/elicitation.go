@@ -93,7 +93,6 @@ func (e *elicitation) ask(ctx context.Context, c *call, reason string, send func
 	return false, "a person must approve this call, but the user did not answer in time: " + reason
 }
 
-// isApproved interprets a person's answer.
 func isApproved(action, reason string) (approved bool, why string) {
 	switch action {
 	case "accept":
@@ -147,7 +146,6 @@ type approvals struct {
 	waiting map[string]*approval
 }
 
-// An approval is one call that waits.
 type approval struct {
 	expires          time.Time
 	call             [sha256.Size]byte

@@ -51,7 +51,6 @@ type Guard struct {
 	approvals approvals
 }
 
-// A call is one tools/call.
 type call struct {
 	message
 	caller
@@ -90,8 +89,7 @@ type ruling struct {
 	ask string
 }
 
-// rule returns the ruling on a call, with the answer of a person if needed. p is nil if there are too many
-// calls.
+// rule returns the ruling on a call, with the answer of a person if needed. p is nil over the limits.
 func (g *Guard) rule(c *call, p *pendingCall, e *elicitation, send func([]byte) error) ruling {
 	if p == nil {
 		return g.refuse(c, "too many calls are under way; wait for answers before you make more calls")
@@ -152,7 +150,6 @@ func (g *Guard) before(ctx context.Context, c *call) ruling {
 	return r
 }
 
-// refuse returns the ruling on a call that does not run.
 func (g *Guard) refuse(c *call, reason string) ruling {
 	texts := append([]string{"Blocked by policy: " + reason}, contents(c.injections)...)
 	return ruling{answer: c.answer(errorResult(c.modern, textItems(texts...)))}
@@ -211,7 +208,6 @@ func (g *Guard) after(ctx context.Context, c *call, m *message, cancelled bool) 
 	return m.with("result", out), onDelivered
 }
 
-// eventAfter returns the event after a call with the response m.
 func (g *Guard) eventAfter(c *call, m *message, result *object, cancelled bool) *schema.Event {
 	t := schema.PostToolUse
 	if m.isError() || hasFailed(result) {
@@ -248,7 +244,6 @@ func textsAfter(c *call, v *schema.Verdict) (texts []string) {
 	return append(append(texts, contents(c.injections)...), contents(v.Injections)...)
 }
 
-// contents returns the texts of injections.
 func contents(all []schema.Injection) (texts []string) {
 	for i := range all {
 		if all[i].Content != "" {
@@ -280,7 +275,6 @@ func (g *Guard) newEvent(t schema.EventType, c *call) *schema.Event {
 	return e
 }
 
-// ask returns the verdict on an event.
 func (g *Guard) ask(ctx context.Context, c *call, e *schema.Event) *schema.Verdict {
 	timeout := g.Timeout
 	if timeout <= 0 {
@@ -327,7 +321,6 @@ func momentBefore(canAsk bool) dialect.Moment {
 	return dialect.Moment{Name: methodCall, Event: schema.PreToolUse, Can: can}
 }
 
-// momentAfter returns which verdicts the proxy can express after a call.
 func momentAfter(succeeded bool) dialect.Moment {
 	t := schema.ToolError
 	if succeeded {

@@ -160,7 +160,6 @@ func headerValue(s string) string {
 	return s
 }
 
-// setBody sets the body of a request.
 func setBody(r *http.Request, body []byte) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -217,7 +216,6 @@ func checkEmpty(res *http.Response, m *message) error {
 	return nil
 }
 
-// readBody passes on a response that is one body.
 func (h *HTTPClient) readBody(res *http.Response, m *message) error {
 	data, err := io.ReadAll(io.LimitReader(res.Body, MaxMessage+1))
 	switch {
@@ -257,7 +255,6 @@ func (h *HTTPClient) learnVersion(f *frame, m *message) {
 	}
 }
 
-// answers reports whether the message is the response to a request.
 func (m *message) answers(request *message) bool {
 	return m.isResponse() && exactKey(m.id) == exactKey(request.id)
 }
@@ -371,7 +368,6 @@ func (h *HTTPClient) deleteSession() {
 	}
 }
 
-// pause waits for a time, or until ctx ends.
 func pause(ctx context.Context, wait time.Duration) {
 	select {
 	case <-time.After(wait):

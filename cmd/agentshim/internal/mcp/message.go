@@ -28,7 +28,6 @@ const (
 	codeInternal = -32603
 )
 
-// A message is one JSON-RPC message.
 type message struct {
 	object
 	id        jsontext.Value // nil in a notification
@@ -88,7 +87,6 @@ func (m *message) checkCall() error {
 	return nil
 }
 
-// isResponse reports whether the message answers a request.
 func (m *message) isResponse() bool {
 	return m.id != nil && (m.get("result") != nil || m.get("error") != nil)
 }
@@ -160,7 +158,6 @@ func numberKey(s string) string {
 	return "n" + strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// resultResponse returns the response to a request with a result.
 func resultResponse(id jsontext.Value, result []byte) []byte { return response(id, "result", result) }
 
 // errorResponse returns the response to a request that failed, or to an unreadable message without an id.

@@ -89,7 +89,6 @@ func readList(raw []byte) (values []jsontext.Value, err error) {
 	return values, readEnd(dec)
 }
 
-// listOf returns a JSON list of values.
 func listOf(values []jsontext.Value) []byte {
 	out := []byte{'['}
 	for i, v := range values {
@@ -101,7 +100,6 @@ func listOf(values []jsontext.Value) []byte {
 	return append(out, ']')
 }
 
-// value returns the bytes of a member's value.
 func (o *object) value(m member) jsontext.Value { return o.raw[m.start:m.end:m.end] }
 
 // get returns the value of the last member with a name, as most readers do; nil: there is none.
@@ -152,8 +150,7 @@ func (o *object) checkUnique(names ...string) error {
 	return nil
 }
 
-// with returns the object with one member of a name, and no similar ones, so that no reader finds another
-// value.
+// with returns the object with one member of a name, and no similar ones that readers could find.
 func (o *object) with(name string, value []byte) []byte {
 	if o.checkUnique(name) != nil {
 		unique, err := readObject(o.without(name))

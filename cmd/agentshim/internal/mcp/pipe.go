@@ -60,7 +60,6 @@ func waitAtMost(ctx context.Context, limit time.Duration, wait func()) {
 	}
 }
 
-// A conn is a running Pipe.
 type conn struct {
 	session        *session
 	elicitation    *elicitation
@@ -96,7 +95,6 @@ func (c *conn) toClient(line []byte) bool {
 	return true
 }
 
-// readClient passes on the client's lines until their end.
 func (c *conn) readClient(r io.Reader) {
 	in := bufio.NewReaderSize(r, excerpt)
 	for {
@@ -158,7 +156,6 @@ func (c *conn) toServer(f *frame, messages []jsontext.Value) {
 	}
 }
 
-// readServer passes on the server's lines until their end.
 func (c *conn) readServer(r io.Reader) {
 	in := bufio.NewReaderSize(r, excerpt)
 	for c.ctx.Err() == nil {

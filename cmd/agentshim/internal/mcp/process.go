@@ -80,8 +80,7 @@ func (s *Process) Run(ctx context.Context, p Pipe) (code int, err error) {
 	return exitCode(cmd.ProcessState), nil
 }
 
-// end waits until the client or the server has ended. It closes the server's input, sends SIGTERM, and kills
-// it.
+// end waits until the client or the server has ended, closes the server's input, terminates it, and kills it.
 func (s *Process) end(ctx context.Context, cmd *exec.Cmd, mark string, input io.Closer, closed, passed, exited <-chan struct{}) {
 	grace := s.Grace
 	if grace <= 0 {
@@ -127,7 +126,6 @@ func exits(ctx context.Context, exited <-chan struct{}, wait time.Duration) bool
 	}
 }
 
-// A onceCloser has its own Close.
 type onceCloser struct {
 	io.Writer
 	close func() error

@@ -10,8 +10,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/proctree"
 )
 
-// prepareGroup gives a process a group of its own, to end it with its children. The mark finds children in
-// other groups.
+// prepareGroup gives a process a group of its own. The mark finds children in other groups.
 func prepareGroup(cmd *exec.Cmd) (mark string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	mark = proctree.NewMark()

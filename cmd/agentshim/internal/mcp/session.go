@@ -43,8 +43,7 @@ func newSession(id string, g *Guard, l *semaphore.Weighted) *session {
 	return s
 }
 
-// readClient learns from a client's frame and starts its calls. rest are the messages without those for the
-// proxy.
+// readClient learns from a client's frame and starts its calls. rest are the messages for the server.
 func (s *session) readClient(f *frame, e *elicitation) (rest []message, calls []*call) {
 	for _, m := range f.messages {
 		s.endpoints.readClient(&m)
@@ -61,8 +60,7 @@ func (s *session) readClient(f *frame, e *elicitation) (rest []message, calls []
 	return rest, calls
 }
 
-// cancel cancels calls, and returns the messages for the server: no cancellation of a call that it did not
-// get.
+// cancel cancels calls. It returns the messages without cancellations of calls that the server did not get.
 func (s *session) cancel(all []message) []message {
 	kept := all[:0:0]
 	for _, m := range all {

@@ -64,7 +64,7 @@ func TestAProgramIsRun(t *testing.T) {
 	if _, err := probe.Run(t.Context(), probe.Command{Path: "/nowhere/program", Timeout: time.Minute}); err == nil {
 		t.Error("no program was run")
 	}
-	if v := probe.VersionOf(t.Context(), script(t, "echo 1.2.3")); v != (probe.Version{1, 2, 3}) {
+	if v, err := probe.AskVersion(t.Context(), script(t, "echo 1.2.3")); err != nil || v != (probe.Version{1, 2, 3}) {
 		t.Errorf("its version is %v", v)
 	}
 	for text, says := range map[string]string{"echo library missing >&2; exit 127": `exit code 127 and named no version: "library missing"`, "echo hello": `named no version: "hello"`} {

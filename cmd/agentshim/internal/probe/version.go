@@ -61,15 +61,8 @@ func Find(program string) string {
 // versionTime limits how long a program, such as a JavaScript engine, takes to print its version.
 const versionTime = 20 * time.Second
 
-// VersionOf returns the version that a program prints; unknown: the program does not exist, or prints
-// no version.
-func VersionOf(ctx context.Context, program string) Version {
-	v, _ := AskVersion(ctx, program)
-	return v
-}
-
-// AskVersion is like VersionOf, and returns why the version is unknown. The error [exec.ErrNotFound]
-// means that the program does not exist.
+// AskVersion returns the version that a program prints. The error is [exec.ErrNotFound] if there is no
+// such program.
 func AskVersion(ctx context.Context, program string) (Version, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {

@@ -110,8 +110,7 @@ func (r *Reply) Told() {
 }
 
 // Run has the payload judged and encodes the answer, before ctx ends. unread is the error that cut the payload
-// off. If the shim itself fails, Run has the call judged again by its routing alone; if that fails, too, the
-// command line decides.
+// off. If the shim itself fails, Run has the call judged by its routing alone, or else obeys the command line.
 func (x *Exchange) Run(ctx context.Context, payload []byte, unread error) Reply {
 	if x.Env != nil { // the runtime may follow a trace itself
 		ctx = trace.With(ctx, trace.Parse(x.Env(dialect.TraceParent), x.Env(dialect.TraceState)))

@@ -119,8 +119,8 @@ func (x *Exchange) dropTexts(c *dialect.Call) {
 	}
 }
 
-// sweepTexts deletes the files of a folder that over selects, and reports whether the folder exists. It
-// follows no link.
+// sweepTexts deletes the files of a folder that over selects, and reports whether there is such a folder, not
+// a link.
 func sweepTexts(dir string, over func(name string, age time.Duration) bool) bool {
 	root, err := os.OpenRoot(filepath.Dir(dir))
 	if err != nil {
