@@ -18,15 +18,10 @@ import (
 // maxSmall limits the file of a key, and the first line of a policy's file, in bytes.
 const maxSmall = 1 << 10
 
-// Why a policy is not stored.
-var (
-	// ErrOlder says that its version is older, and its signature does not show that it is active now.
-	ErrOlder = errors.New("the policy is older than the stored one, and its signature does not show that it is active now")
-	// ErrBehind says that the broker does not know yet of a freeze or thaw that a verdict announced.
-	ErrBehind = errors.New("the policy is older than the last freeze or thaw")
-	// ErrOtherFabric says that it belongs to another fabric.
-	ErrOtherFabric = errors.New("the policy belongs to another fabric")
-)
+var errOlder = errors.New("the policy is older than the stored one, and its signature does not show that it is active now")
+
+// ErrBehind says that the broker does not know yet of a freeze or thaw that a verdict announced.
+var ErrBehind = errors.New("the policy is older than the last freeze or thaw")
 
 // A Policy is the stored policy of a fabric.
 type Policy struct {
@@ -99,7 +94,7 @@ func (f Folder) UnverifiedPolicy(fabric string) (*Policy, error) {
 func open(a *schema.PolicyAnswer, key []byte, fabric string) (*schema.Policy, error) {
 	p, err := guard.Open(a, key)
 	if err == nil && p.Fabric != fabric {
-		err = fmt.Errorf("%w, %.80q", ErrOtherFabric, p.Fabric)
+		err = fmt.Errorf("the policy belongs to another fabric, %.80q", p.Fabric)
 	}
 	return p, err
 }
@@ -159,9 +154,9 @@ func (f Folder) trusted(dir string, o *Offer) (*Policy, error) {
 	case err != nil:
 		return nil, err
 	case before != nil && p.ConfigVersion < before.ConfigVersion && !guard.Fresh(o.Answer, o.Nonce):
-		return nil, fmt.Errorf("%w: it has version %d, the stored one has %d", ErrOlder, p.ConfigVersion, before.ConfigVersion)
+		return nil, fmt.Errorf("%w: it has version %d, the stored one has %d", errOlder, p.ConfigVersion, before.ConfigVersion)
 	case before != nil && p.FreezeVersion < before.FreezeVersion && !guard.Fresh(o.Answer, o.Nonce):
-		return nil, fmt.Errorf("%w: its freezes have version %d, the stored ones have %d", ErrOlder, p.FreezeVersion, before.FreezeVersion)
+		return nil, fmt.Errorf("%w: its freezes have version %d, the stored ones have %d", errOlder, p.FreezeVersion, before.FreezeVersion)
 	case p.FreezeVersion < o.Freeze:
 		return nil, fmt.Errorf("%w: its freezes have version %d, the fabric already announced %d", ErrBehind, p.FreezeVersion, o.Freeze)
 	}

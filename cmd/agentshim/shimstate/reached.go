@@ -17,8 +17,8 @@ const (
 	maxReachedFile = 16 << 10 // limits the file of a URL, in bytes
 )
 
-// ErrManyFabrics says that more than [MaxReached] fabrics answered at one URL.
-var ErrManyFabrics = fmt.Errorf("more than %d fabrics answered at this URL; 'agentshim policy reset' forgets them", MaxReached)
+// errManyFabrics says that more than [MaxReached] fabrics answered at one URL.
+var errManyFabrics = fmt.Errorf("more than %d fabrics answered at this URL; 'agentshim policy reset' forgets them", MaxReached)
 
 // Unnamed stands for the URL of a shim that names no fabric.
 const Unnamed = "whichever"
@@ -46,7 +46,7 @@ func decodeReached(data []byte) (all []string, err error) {
 	case len(all) == 0:
 		return nil, errors.New("it does not name a fabric; 'agentshim policy reset' replaces the file")
 	case len(all) > MaxReached:
-		return all[:MaxReached], ErrManyFabrics
+		return all[:MaxReached], errManyFabrics
 	}
 	return all, nil
 }
@@ -98,7 +98,7 @@ func (f Folder) addReached(url, fabric string) error {
 	defer unlock()
 	all, _, err := file.load()
 	switch {
-	case errors.Is(err, ErrManyFabrics):
+	case errors.Is(err, errManyFabrics):
 		return err
 	case err != nil:
 		all = nil // a file that names no fabric is replaced

@@ -49,13 +49,12 @@ type HTTPClient struct {
 	Target *url.URL
 	// Headers are in each request, such as the server's Authorization.
 	Headers http.Header
-	// Transport reaches the server; nil: [NewTransport].
-	Transport http.RoundTripper
 	// Stderr gets messages for the operator.
 	Stderr io.Writer
 
-	toPipe *lineWriter
-	posts  errgroup.Group
+	transport *http.Transport
+	toPipe    *lineWriter
+	posts     errgroup.Group
 
 	mu      sync.Mutex // guards the fields below
 	session string
@@ -64,9 +63,7 @@ type HTTPClient struct {
 
 // Run passes messages on until the client's output ends and all requests are answered, or ctx ends.
 func (h *HTTPClient) Run(ctx context.Context, p Pipe) error {
-	if h.Transport == nil {
-		h.Transport = NewTransport()
-	}
+	h.transport = newTransport()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	fromPipe, toServer := io.Pipe()
@@ -184,7 +181,7 @@ func (h *HTTPClient) post(ctx context.Context, line []byte, m *message) {
 }
 
 func (h *HTTPClient) roundTrip(ctx context.Context, r *http.Request, m *message) error {
-	res, err := h.Transport.RoundTrip(r)
+	res, err := h.transport.RoundTrip(r)
 	if err != nil {
 		return err
 	}
@@ -327,7 +324,7 @@ func (h *HTTPClient) get(ctx context.Context, lastID string) (*http.Response, er
 	if lastID != "" {
 		r.Header.Set(headerLastID, lastID)
 	}
-	res, err := h.Transport.RoundTrip(r)
+	res, err := h.transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
@@ -362,7 +359,7 @@ func (h *HTTPClient) deleteSession() {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()
 	if r, err := h.newRequest(ctx, http.MethodDelete, nil); err == nil {
-		if res, err := h.Transport.RoundTrip(r); err == nil {
+		if res, err := h.transport.RoundTrip(r); err == nil {
 			_ = res.Body.Close()
 		}
 	}

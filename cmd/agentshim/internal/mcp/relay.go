@@ -39,17 +39,16 @@ type Relay struct {
 	AskTimeout time.Duration
 	// Headers replace those of clients, such as Authorization, in requests for the target's own path only.
 	Headers http.Header
-	// Transport reaches the server; nil: [NewTransport].
-	Transport http.RoundTripper
 
 	once        sync.Once
+	transport   *http.Transport
 	elicitation *elicitation
 	limit       *semaphore.Weighted
 	sessions    sessions
 }
 
-// NewTransport returns a transport that changes nothing in what it transports.
-func NewTransport() *http.Transport {
+// newTransport returns a transport that changes nothing in what it transports.
+func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 64,
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
@@ -62,9 +61,7 @@ func (x *Relay) setup() {
 		x.limit = semaphore.NewWeighted(maxRelayBytes)
 		x.sessions.guard, x.sessions.limit = x.Guard, x.limit
 		x.elicitation = newElicitation(x.AskTimeout)
-		if x.Transport == nil {
-			x.Transport = NewTransport()
-		}
+		x.transport = newTransport()
 	})
 }
 

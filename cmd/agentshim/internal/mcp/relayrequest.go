@@ -155,7 +155,7 @@ func (q *relayRequest) pass(body []byte) {
 		q.fail(err)
 		return
 	}
-	res, err := q.relay.Transport.RoundTrip(out)
+	res, err := q.relay.transport.RoundTrip(out)
 	if err != nil {
 		q.fail(err)
 		return
