@@ -61,7 +61,7 @@ func layerRules() map[string]layerRule {
 		"bus/internal/model/gen": {own: []string{"schema", "bus/internal/model"}, modules: []string{modJSON, "pgregory.net/rapid"}},
 
 		// I/O: the bus.
-		"bus": {own: []string{"schema", "schema/trace", "bus/internal/natsconn", "bus/server/certs", "bus/chown"}, modules: []string{modNATS, modNKeys}},
+		"bus": {own: []string{"schema", "schema/trace", "bus/internal/natsconn", "bus/server/certs", "bus/chown"}, modules: []string{modNATS, modNKeys, modUUID}},
 		// What nats.go does and does not document.
 		"bus/internal/natsconn": {modules: []string{modNATS}},
 		// Permissions are data; only the realm reads keys.

@@ -100,9 +100,6 @@ func workdir(input map[string]any) string {
 	return ""
 }
 
-// codexHeaders begin the lines that name files in Codex patches.
-var codexHeaders = []string{"*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:"}
-
 // diffHeaders begin the lines that name files in diffs.
 var diffHeaders = []string{"*** ", "--- ", "+++ ", "rename from ", "rename to ", "copy from ", "copy to ", "Index: "}
 
@@ -112,11 +109,8 @@ var hunkLine = regexp.MustCompile(`^(?:---|\*\*\*) \d+(?:,\d+)? (?:----|\*\*\*\*
 
 // header reports whether a line of a patch names files.
 func header(line string) bool {
-	trimmed := strings.TrimSpace(line)
-	for _, h := range codexHeaders {
-		if strings.HasPrefix(trimmed, h) {
-			return true
-		}
+	if len(schema.PatchedFiles(line)) > 0 {
+		return true
 	}
 	for _, h := range diffHeaders {
 		if strings.HasPrefix(line, h) && !hunkLine.MatchString(line) {
@@ -161,8 +155,8 @@ func linesOf(text string) iter.Seq2[int, string] {
 // in different ways.
 func patchUses(text, base string) (uses []pathUse, err error) {
 	for _, line := range linesOf(text) {
-		if path, ok := codexPath(line); ok {
-			uses = append(uses, pathUse{path: path, base: base, write: true})
+		if codex := schema.PatchedFiles(line); len(codex) > 0 {
+			uses = append(uses, pathUse{path: codex[0], base: base, write: true})
 			continue
 		}
 		paths, err := diffPaths(line)
@@ -177,17 +171,6 @@ func patchUses(text, base string) (uses []pathUse, err error) {
 		}
 	}
 	return uses, nil
-}
-
-// codexPath returns the path in a header of a Codex patch.
-func codexPath(line string) (path string, ok bool) {
-	line = strings.TrimSpace(line)
-	for _, h := range codexHeaders {
-		if path, ok := strings.CutPrefix(line, h); ok {
-			return strings.TrimSpace(path), true
-		}
-	}
-	return "", false
 }
 
 // diffPaths returns the paths in a header of a diff.

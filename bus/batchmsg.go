@@ -114,8 +114,9 @@ func (r *reader) hooks() []int {
 	}
 	hooks := make([]int, 0, n)
 	for s := range strings.SplitSeq(v, ",") {
-		h, ok := hookIndex(s)
-		if !ok {
+		const most = 9 // digits
+		h, err := strconv.Atoi(s)
+		if err != nil || len(s) > most || s != strconv.Itoa(h) || h < 0 {
 			r.fault("the header %s lists %.64q; list the indexes of hooks, such as 0,3", schema.HeaderHooks, s)
 			return nil
 		}
@@ -126,19 +127,4 @@ func (r *reader) hooks() []int {
 		hooks = append(hooks, h)
 	}
 	return hooks
-}
-
-// hookIndex reads up to nine digits.
-func hookIndex(s string) (int, bool) {
-	if s == "" || len(s) > 9 || len(s) > 1 && s[0] == '0' {
-		return 0, false
-	}
-	n := 0
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + int(s[i]-'0')
-	}
-	return n, true
 }

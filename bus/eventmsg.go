@@ -150,7 +150,7 @@ func (r *reader) acks() []string {
 	}
 	acks := strings.Split(v, ",")
 	for i, s := range acks {
-		id, ok := canonicalUUID(strings.TrimSpace(s))
+		id, ok := CanonicalUUID(strings.TrimSpace(s))
 		if !ok {
 			r.fault("the header %s lists %.64q, which is not a UUID; list event ids, separated by commas", schema.HeaderAck, s)
 			return nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/nats-io/nats.go"
@@ -31,27 +33,7 @@ const (
 
 // escapeValue writes control bytes, bytes outside ASCII, % and blanks at either end as %XX in
 // upper-case hex, because header values cannot hold them. Most values are returned unchanged.
-func escapeValue(s string) string {
-	n := 0
-	for i := range len(s) {
-		if special(s, i) {
-			n++
-		}
-	}
-	if n == 0 {
-		return s
-	}
-	const hex = "0123456789ABCDEF"
-	b := make([]byte, 0, len(s)+2*n)
-	for i := range len(s) {
-		if special(s, i) {
-			b = append(b, '%', hex[s[i]>>4], hex[s[i]&15])
-		} else {
-			b = append(b, s[i])
-		}
-	}
-	return string(b)
-}
+func escapeValue(s string) string { return escapeBytes(s, '%', special) }
 
 func special(s string, i int) bool {
 	c := s[i]
@@ -139,7 +121,7 @@ func (r *reader) eventID() string {
 	if v == "" {
 		return ""
 	}
-	id, ok := canonicalUUID(v)
+	id, ok := CanonicalUUID(v)
 	if !ok {
 		r.fault("the header %s is %.64q, which is not a UUID; send one such as 0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182", schema.HeaderID, v)
 	}
@@ -179,28 +161,7 @@ func (r *reader) trace() *trace.Context {
 	return trace.Parse(parent[0], state[0])
 }
 
-// canonicalUUID returns s in lower case if it is a UUID with its four hyphens.
-func canonicalUUID(s string) (string, bool) {
-	if len(s) != 36 {
-		return "", false
-	}
-	upper := false
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case i == 8 || i == 13 || i == 18 || i == 23:
-			if c != '-' {
-				return "", false
-			}
-		case c >= '0' && c <= '9' || c >= 'a' && c <= 'f':
-		case c >= 'A' && c <= 'F':
-			upper = true
-		default:
-			return "", false
-		}
-	}
-	if upper {
-		s = strings.ToLower(s)
-	}
-	return s, true
+// CanonicalUUID returns s in lower case if it is a UUID with its four hyphens.
+func CanonicalUUID(s string) (string, bool) {
+	return strings.ToLower(s), len(s) == len(uuid.Nil.String()) && uuid.Validate(s) == nil
 }

@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -24,36 +25,33 @@ func Token(id string) (string, error) {
 	if id == "_" {
 		return lone, nil
 	}
-	escapes := 0
-	for i := range len(id) {
-		if !plain(id[i]) {
-			escapes++
-		}
-	}
-	if n := len(id) + 2*escapes; n > schema.MaxToken {
+	tok := escapeBytes(id, '=', func(_ string, i int) bool { return !plain(id[i]) })
+	if len(tok) > schema.MaxToken {
 		return "", fmt.Errorf("the name %.32q… takes %d characters in a subject (each byte outside A-Z a-z 0-9 _ - takes three); use one that takes at most %d",
-			id, n, schema.MaxToken)
+			id, len(tok), schema.MaxToken)
 	}
-	if escapes == 0 {
-		return id, nil
-	}
-	return escape(id, escapes), nil
+	return tok, nil
 }
 
-func escape(id string, escapes int) string {
+// escapeBytes writes the special bytes of s as mark and two digits of upper-case hex.
+func escapeBytes(s string, mark byte, special func(s string, i int) bool) string {
 	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	b.Grow(len(id) + 2*escapes)
-	for i := range len(id) {
-		if c := id[i]; plain(c) {
-			b.WriteByte(c)
-		} else {
-			b.WriteByte('=')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
+	var b []byte // nil: nothing was special so far
+	for i := range len(s) {
+		switch is := special(s, i); {
+		case is && b == nil:
+			b = append(make([]byte, 0, len(s)+16), s[:i]...)
+			fallthrough
+		case is:
+			b = append(b, mark, hex[s[i]>>4], hex[s[i]&15])
+		case b != nil:
+			b = append(b, s[i])
 		}
 	}
-	return b.String()
+	if b == nil {
+		return s
+	}
+	return string(b)
 }
 
 // ParseToken returns the id of a token. It accepts only tokens of [Token], so that one id never
@@ -91,11 +89,12 @@ func unescape(tok string, i int) (string, error) {
 		if c != '=' {
 			return "", fmt.Errorf("the token %q has the character %q; write it as =%02X", tok, c, c)
 		}
-		c, ok := hexByte(tok, i+1)
-		if !ok {
+		digits := tok[i+1 : min(i+3, len(tok))]
+		n, err := strconv.ParseUint(digits, 16, 8)
+		if err != nil || len(digits) != 2 || strings.ToUpper(digits) != digits {
 			return "", fmt.Errorf("the token %q has a faulty escape at byte %d; write = and two upper-case hex digits", tok, i)
 		}
-		if plain(c) {
+		if c = byte(n); plain(c) {
 			return "", fmt.Errorf("the token %q escapes the character %q, which needs none; write it as it is", tok, c)
 		}
 		b = append(b, c)
@@ -107,24 +106,4 @@ func unescape(tok string, i int) (string, error) {
 // plain reports whether c stands for itself in a token.
 func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c == '_' || c == '-'
-}
-
-// hexByte reads the two upper-case hex digits at s[i:].
-func hexByte(s string, i int) (byte, bool) {
-	if i+2 > len(s) {
-		return 0, false
-	}
-	hi, ok1 := hexDigit(s[i])
-	lo, ok2 := hexDigit(s[i+1])
-	return hi<<4 | lo, ok1 && ok2
-}
-
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0', true
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10, true
-	}
-	return 0, false
 }

@@ -50,7 +50,7 @@ func (c *Client) Recall(kept ...Handover) {
 	for _, h := range kept {
 		var events []string
 		for _, e := range h.Events {
-			if id, ok := acknowledgeable(e); ok {
+			if id, ok := bus.CanonicalUUID(e); ok {
 				events = append(events, id)
 			}
 		}
@@ -97,7 +97,7 @@ func (l *deliveryLog) noteEvents(agent string, events []string) (acks []string, 
 	for _, e := range events {
 		h := l.takeReceived(e)
 		if h == nil {
-			id, ok := acknowledgeable(e)
+			id, ok := bus.CanonicalUUID(e)
 			if !ok {
 				return nil, fmt.Errorf("%w: %.64q is not an event id; write a UUID", ErrInvalid, e)
 			}

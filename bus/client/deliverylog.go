@@ -2,11 +2,8 @@ package client
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/hookfabric/hookfabric/bus"
 )
@@ -173,15 +170,6 @@ func (a *agentLog) markDelivered(seqs []uint64) {
 		}
 		a.order = slices.Delete(a.order, 0, n)
 	}
-}
-
-// acknowledgeable returns an event's id in the form of acknowledgements. An id that is
-// not a UUID would make the event that carries it malformed.
-func acknowledgeable(event string) (string, bool) {
-	if len(event) != len(uuid.Nil.String()) || uuid.Validate(event) != nil {
-		return "", false
-	}
-	return strings.ToLower(event), true
 }
 
 // note records that an event must be acknowledged.

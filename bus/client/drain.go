@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -27,7 +28,7 @@ func (c *Client) Drain(ctx context.Context, agent, session string) (*schema.Drai
 // chooses. The same id returns the same item until it is acknowledged, also to another process.
 // [Client.Hold] keeps the lease.
 func (c *Client) DrainOne(ctx context.Context, agent, session, event string) (*schema.DrainAnswer, error) {
-	if _, ok := acknowledgeable(event); !ok {
+	if _, ok := bus.CanonicalUUID(event); !ok {
 		return nil, fmt.Errorf("%w: %.64q is not an event id; write a UUID", ErrInvalid, event)
 	}
 	return c.drain(ctx, agent, &schema.DrainRequest{EventID: event, Session: session, One: true})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -84,7 +85,7 @@ func (l *deliveryLog) handover(m delivery) *Handover {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := &Handover{Fabric: l.fabric, Agent: m.agent}
-	if id, ok := acknowledgeable(m.event); ok {
+	if id, ok := bus.CanonicalUUID(m.event); ok {
 		h.Events = []string{id}
 	}
 	return h

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,7 +63,7 @@ func openAuth(o Options) (*auth, error) {
 		}
 		return nil, o.unclaimed(nil)
 	}
-	a := &auth{dir: o.Auth, resolver: &server.MemAccResolver{}, log: orSilent(o.Logger), stop: func() {}}
+	a := &auth{dir: o.Auth, resolver: &server.MemAccResolver{}, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), stop: func() {}}
 	a.seen, _ = realm.Stat(a.dir) // before the read, so that no change is missed
 	known, err := realm.Read(a.dir)
 	if err != nil {

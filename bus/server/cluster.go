@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -127,12 +128,7 @@ func (o *Options) routeAddress() (host string, port int, err error) {
 	return host, port, nil
 }
 
-func (o *Options) routeCA() string {
-	if o.Cluster.CA != "" {
-		return o.Cluster.CA
-	}
-	return o.TLS.CA
-}
+func (o *Options) routeCA() string { return cmp.Or(o.Cluster.CA, o.TLS.CA) }
 
 // secureRoutes configures TLS between servers, if there are certificates.
 func (o *Options) secureRoutes(opts *server.ClusterOpts) error {

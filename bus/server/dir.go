@@ -1,10 +1,12 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -77,7 +79,7 @@ func (o *Options) checkFolders() error {
 		switch {
 		case err == nil || unreadable: // the code that uses the folder returns the error
 		case chown.MountPoint(o.Dir), chown.MountPoint(dir):
-			orSilent(o.Logger).Warn("the data directory is a volume, and other users may replace what is in it", "error", err)
+			cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).Warn("the data directory is a volume, and other users may replace what is in it", "error", err)
 		default:
 			return fmt.Errorf("the data of the broker is not protected: %w, or name another data directory", err)
 		}

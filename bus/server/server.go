@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -140,7 +141,7 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 		if err := s.checkStored(ctx, store); err != nil {
 			return nil, fmt.Errorf("the embedded NATS server on %s did not start: %w", o.Dir, err)
 		}
-		s.sequences = &sequenceLog{dir: o.Dir, store: store, sync: o.SyncInterval, log: orSilent(o.Logger), written: make(map[string]string)}
+		s.sequences = &sequenceLog{dir: o.Dir, store: store, sync: o.SyncInterval, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), written: make(map[string]string)}
 	}
 	if s.auth != nil {
 		s.auth.demand(opts)
@@ -222,28 +223,14 @@ func (s *Server) serverOptions(o Options, room int64) (*server.Options, error) {
 		MaxPayload:             schema.MaxPayload, MaxPending: maxPending, MaxControlLine: bus.MaxCreds,
 		WriteDeadline: writeDeadline, PingInterval: pingEvery, MaxPingsOut: 2, AuthTimeout: greetTime.Seconds(),
 		JetStream: true, StoreDir: filepath.Join(o.Dir, storeFolder),
-		JetStreamMaxMemory: orDefault(o.MaxMemory, DefaultMaxMemory),
-		JetStreamMaxStore:  min(orDefault(o.MaxStore, DefaultMaxStore), room),
+		JetStreamMaxMemory: cmp.Or(o.MaxMemory, DefaultMaxMemory),
+		JetStreamMaxStore:  min(cmp.Or(o.MaxStore, DefaultMaxStore), room),
 		SyncAlways:         o.SyncInterval == 0, SyncInterval: o.SyncInterval,
 		// With only the system account configured, the server puts clients without credentials into
 		// its default account.
 		Accounts: []*server.Account{sys}, SystemAccount: systemAccount,
 		Users: []*server.User{{Username: systemUser, Password: system, Account: sys}},
 	}, nil
-}
-
-func orSilent(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return log
-}
-
-func orDefault(v, def int64) int64 {
-	if v == 0 {
-		return def
-	}
-	return v
 }
 
 // hash hashes a password for the server. The lowest cost suffices, because the passwords are random and

@@ -31,12 +31,6 @@ func Compile(pattern string) (*Matcher, error) {
 			return nil, err
 		}
 	}
-	if len(m.exact) > fewNames {
-		m.known = make(map[string]struct{}, len(m.exact))
-		for _, name := range m.exact {
-			m.known[name] = struct{}{}
-		}
-	}
 	return m, nil
 }
 

@@ -13,26 +13,14 @@ type Matcher struct {
 	all bool
 	// exact names are compared without the glob library.
 	exact []string
-	// known is exact as a set, if that is faster.
-	known map[string]struct{}
 	globs []*glob.Pattern
 	// begins are the texts of the globs before their first wildcard.
 	begins []string
 }
 
-// fewNames is the number of names up to which a loop is faster than a map.
-const fewNames = 8
-
 // Match reports whether name, of a tool or an agent, matches the pattern.
 func (m *Matcher) Match(name string) bool {
-	if m.all {
-		return true
-	}
-	if m.known != nil {
-		if _, ok := m.known[name]; ok {
-			return true
-		}
-	} else if slices.Contains(m.exact, name) {
+	if m.all || slices.Contains(m.exact, name) {
 		return true
 	}
 	for _, g := range m.globs {

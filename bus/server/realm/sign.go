@@ -2,6 +2,7 @@ package realm
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"time"
 
@@ -77,7 +78,7 @@ func userClaims(key, name string, g access.Grant, expires time.Time) (*jwt.UserC
 		c.Resp = &jwt.ResponsePermission{MaxMsgs: p.Responses, Expires: p.ResponseTime}
 	}
 	c.Limits.Payload, c.Limits.Data = schema.MaxPayload, jwt.NoLimit
-	c.Limits.Subs = orUnlimited(p.Subscriptions)
+	c.Limits.Subs = cmp.Or(p.Subscriptions, jwt.NoLimit)
 	c.AllowedConnectionTypes.Add(jwt.ConnectionTypeStandard, jwt.ConnectionTypeInProcess)
 	if g.Role == access.Broker {
 		c.Limits.Payload = jwt.NoLimit
@@ -86,22 +87,14 @@ func userClaims(key, name string, g access.Grant, expires time.Time) (*jwt.UserC
 	return c, nil
 }
 
-// orUnlimited returns a limit in the form of claims, where 0 has another meaning.
-func orUnlimited(n int64) int64 {
-	if n == 0 {
-		return jwt.NoLimit
-	}
-	return n
-}
-
 // signTenant signs a tenant's limits and revocations.
 func (r *Realm) signTenant(t *Tenant) error {
 	c := jwt.NewAccountClaims(t.Key)
 	c.Name = t.Name
-	c.Limits.Conn, c.Limits.Subs = orUnlimited(t.Limits.Connections), orUnlimited(t.Limits.Subscriptions)
+	c.Limits.Conn, c.Limits.Subs = cmp.Or(t.Limits.Connections, jwt.NoLimit), cmp.Or(t.Limits.Subscriptions, jwt.NoLimit)
 	c.Limits.Payload, c.Limits.DisallowBearer = jwt.NoLimit, true
 	c.Limits.JetStreamLimits = jwt.JetStreamLimits{
-		DiskStorage: orUnlimited(t.Limits.Disk), MemoryStorage: orUnlimited(t.Limits.Memory),
+		DiskStorage: cmp.Or(t.Limits.Disk, jwt.NoLimit), MemoryStorage: cmp.Or(t.Limits.Memory, jwt.NoLimit),
 		Streams: jwt.NoLimit, Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit,
 	}
 	for i := range r.Users {

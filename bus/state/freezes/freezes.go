@@ -70,6 +70,8 @@ type Options struct {
 
 // Freezes are the freezes of a fabric.
 type Freezes struct {
+	kv.Health
+
 	log    *slog.Logger
 	bucket *kv.Bucket
 	mirror *kv.Mirror
@@ -95,7 +97,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Freezes, err
 	if err != nil {
 		return nil, err
 	}
-	f := &Freezes{log: o.Logger, bucket: b, use: func(*State) {}}
+	f := &Freezes{Health: b, log: o.Logger, bucket: b, use: func(*State) {}}
 	f.now.Store(&State{})
 	if f.mirror, err = b.Follow(ctx, kv.MirrorOptions{Apply: f.apply, Logger: o.Logger}); err != nil {
 		return nil, err
@@ -129,12 +131,6 @@ func (f *Freezes) Ready() error {
 	}
 	return nil
 }
-
-// Unstored returns the error of the last write; nil: it succeeded.
-func (f *Freezes) Unstored() error { return f.bucket.Unstored() }
-
-// ClearUnstored forgets that error, after the server was restarted.
-func (f *Freezes) ClearUnstored() { f.bucket.ClearUnstored() }
 
 // prove returns when everything that was stored before the call is known here.
 func (f *Freezes) prove(ctx context.Context) error {

@@ -20,13 +20,12 @@ type Bucket struct {
 	// writes.
 	prefix, api, moved string
 	maxBytes           int64
-	// stored records the results of writes.
-	stored Stored
+	*Stored            // the results of writes
 }
 
 // At returns an existing bucket, without a request.
 func At(js jetstream.JetStream, name string) *Bucket {
-	b := &Bucket{js: js, stream: "KV_" + name, prefix: "$KV." + name + ".", api: APIPrefix(js.Options())}
+	b := &Bucket{js: js, stream: "KV_" + name, Stored: &Stored{Stream: "KV_" + name}, prefix: "$KV." + name + ".", api: APIPrefix(js.Options())}
 	if b.api != jetstream.DefaultAPIPrefix {
 		b.moved = b.api
 	}

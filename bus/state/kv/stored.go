@@ -16,9 +16,21 @@ const (
 	failedFor = 30 * time.Second
 )
 
+// A Health tells whether writes to a stream succeed.
+type Health interface {
+	// Unstored returns the error of the last write; nil: it succeeded, or was long ago.
+	Unstored() error
+	// ClearUnstored forgets that error, after the server was restarted.
+	ClearUnstored()
+}
+
 // Stored records whether writes to a stream succeed. A stream whose disk was full once rejects all
-// writes until the server is restarted. The zero Stored has no failure.
-type Stored struct{ failed atomic.Pointer[failure] }
+// writes until the server is restarted.
+type Stored struct {
+	// Stream is the name of the stream, for errors.
+	Stream string
+	failed atomic.Pointer[failure]
+}
 
 type failure struct {
 	err error
@@ -36,24 +48,13 @@ func (s *Stored) Note(err error, began time.Time) {
 	}
 }
 
-// Failed returns the error of the last write; nil: it succeeded, or was long ago.
-func (s *Stored) Failed() error {
+// Unstored implements [Health].
+func (s *Stored) Unstored() error {
 	if f := s.failed.Load(); f != nil && time.Since(f.at) < failedFor {
-		return f.err
+		return fmt.Errorf("%s: %w", s.Stream, f.err)
 	}
 	return nil
 }
 
-// ClearUnstored forgets the failure, after the server was restarted.
+// ClearUnstored implements [Health].
 func (s *Stored) ClearUnstored() { s.failed.Store(nil) }
-
-// Unstored returns the error of the last write; nil: it succeeded.
-func (b *Bucket) Unstored() error {
-	if err := b.stored.Failed(); err != nil {
-		return fmt.Errorf("%s: %w", b.stream, err)
-	}
-	return nil
-}
-
-// ClearUnstored forgets that error, after the server was restarted.
-func (b *Bucket) ClearUnstored() { b.stored.ClearUnstored() }

@@ -33,15 +33,15 @@ func TestWhichErrorsMeanThatNothingIsStored(t *testing.T) {
 				var s kv.Stored
 				began := time.Now()
 				<-time.After(c.waited)
-				if s.Note(c.err, began); (s.Failed() != nil) != c.failed {
-					t.Errorf("it returns %v", s.Failed())
+				if s.Note(c.err, began); (s.Unstored() != nil) != c.failed {
+					t.Errorf("it returns %v", s.Unstored())
 				}
-				if <-time.After(time.Minute); s.Failed() != nil {
-					t.Errorf("a minute later it returns %v", s.Failed())
+				if <-time.After(time.Minute); s.Unstored() != nil {
+					t.Errorf("a minute later it returns %v", s.Unstored())
 				}
 				s.Note(broken, time.Now())
-				if s.Note(nil, time.Now()); s.Failed() != nil {
-					t.Errorf("after a stored write it returns %v", s.Failed())
+				if s.Note(nil, time.Now()); s.Unstored() != nil {
+					t.Errorf("after a stored write it returns %v", s.Unstored())
 				}
 			})
 		})

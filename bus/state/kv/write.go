@@ -51,7 +51,7 @@ func (b *Bucket) Write(ctx context.Context, w Write) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(w.Within, TryFor))
 	defer cancel()
 	ack, err := b.js.PublishMsg(ctx, w.conditions(m))
-	b.stored.Note(err, began)
+	b.Note(err, began)
 	if err != nil {
 		return 0, err
 	}

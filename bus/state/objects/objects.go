@@ -68,6 +68,8 @@ type Options struct {
 
 // Objects is a store of content by its digest.
 type Objects struct {
+	kv.Health
+
 	store store
 	log   *slog.Logger
 	// upload bounds concurrent uploads. With one at a time, clients that store the same object find it stored
@@ -84,17 +86,6 @@ type Objects struct {
 	loading sync.WaitGroup
 	gate    sync.Mutex
 }
-
-// Unstored returns the error of the last write; nil: it succeeded.
-func (s *Objects) Unstored() error {
-	if err := s.store.stored.Failed(); err != nil {
-		return fmt.Errorf("%s: %w", s.store.stream(), err)
-	}
-	return nil
-}
-
-// ClearUnstored forgets that error, after the server was restarted.
-func (s *Objects) ClearUnstored() { s.store.stored.ClearUnstored() }
 
 // Open creates or opens the store.
 func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Objects, error) {
@@ -124,7 +115,8 @@ func newObjects(js jetstream.JetStream, o Options) *Objects {
 	log := o.Logger
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	life, stop := context.WithCancel(context.Background())
-	return &Objects{store: newStore(js, planOf(o.Bucket)), log: log, upload: make(chan struct{}, planOf(o.Bucket).uploads), slots: make(chan struct{}, maxLoads), life: life, stop: stop}
+	st := newStore(js, planOf(o.Bucket))
+	return &Objects{Health: st.stored, store: st, log: log, upload: make(chan struct{}, planOf(o.Bucket).uploads), slots: make(chan struct{}, maxLoads), life: life, stop: stop}
 }
 
 // Put stores the content of r, unless it is stored already. Large content goes into a temporary file first.

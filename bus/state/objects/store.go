@@ -37,7 +37,7 @@ type store struct {
 }
 
 func newStore(js jetstream.JetStream, p plan) store {
-	return store{plan: p, js: js, api: kv.APIPrefix(js.Options()), clock: new(kv.Clock), stored: new(kv.Stored)}
+	return store{plan: p, js: js, api: kv.APIPrefix(js.Options()), clock: new(kv.Clock), stored: &kv.Stored{Stream: p.stream()}}
 }
 
 // found is what the leader has of an object.

@@ -24,23 +24,8 @@ func (c *claim) giveBack(err error) {
 	if _, dead := errors.AsType[*died](err); dead || c.stored == nil || !c.stored.sent || len(c.decision.taken) == 0 {
 		return
 	}
-	g := giving{agent: c.agent, event: c.ID, by: c.by, until: time.Now().Add(giveBackFor)}
-	select {
-	case c.queue.givings <- g:
-	default: // there are too many; the lease ends by itself
-	}
-}
-
-// giveBacks releases claims in the background.
-func (q *Queue) giveBacks() {
-	for {
-		select {
-		case g := <-q.givings:
-			q.giveOne(g)
-		case <-q.life.Done():
-			return
-		}
-	}
+	q, g := c.queue, giving{agent: c.agent, event: c.ID, by: c.by, until: time.Now().Add(giveBackFor)}
+	_ = q.later(func() { q.giveOne(g) }) // if too many wait, the lease ends by itself
 }
 
 // giveOne ends the lease of a claim. It also writes the cursor if there is no lease, because that makes a write

@@ -333,24 +333,11 @@ const claimFor = 50 * time.Millisecond
 // writeLater schedules a write of an agent's cursor, because a claim usually follows and stores the same.
 func (q *Queue) writeLater(a *agent) { time.AfterFunc(claimFor, func() { q.writeSoon(a) }) }
 
-// writeSoon queues a write of an agent's cursor.
+// writeSoon writes an agent's cursor in the background. If too many wait, the next call of the
+// agent tries again.
 func (q *Queue) writeSoon(a *agent) {
-	select {
-	case q.seen <- a:
-	default: // there are too many; the next call of the agent tries again
+	if !q.later(func() { _ = q.writeSince(q.life, a) }) {
 		a.due.Store(false)
-	}
-}
-
-// writeSeen writes the cursors of agents that were seen, in the background.
-func (q *Queue) writeSeen() {
-	for {
-		select {
-		case a := <-q.seen:
-			_ = q.writeSince(q.life, a)
-		case <-q.life.Done():
-			return
-		}
 	}
 }
 

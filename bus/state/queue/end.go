@@ -13,13 +13,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-const (
-	// enders is how many goroutines end items.
-	enders = 8
-	// suspectFor is how long a finished item may stay in the bucket before other brokers than the first
-	// one end it.
-	suspectFor = 2 * time.Second
-)
+// suspectFor is how long a finished item may stay in the bucket before other brokers than the first
+// one end it.
+const suspectFor = 2 * time.Second
 
 // suspects are agents that may have finished items in the bucket.
 type suspects struct {
@@ -49,27 +45,10 @@ func (s *suspects) take() (some []*agent) {
 	return some
 }
 
-// endSoon queues the removal of the agent's finished items. If the queue is full, the sweep removes them.
+// endSoon removes the agent's finished items in the background, or the sweep does.
 func (q *Queue) endSoon(a *agent) {
-	if !q.index.any(a.scope) {
-		return
-	}
-	select {
-	case q.ending <- a:
-	default:
+	if q.index.any(a.scope) && !q.later(func() { q.endDone(a) }) {
 		q.suspects.add(a)
-	}
-}
-
-// endItems removes finished items in the background.
-func (q *Queue) endItems() {
-	for {
-		select {
-		case a := <-q.ending:
-			q.endDone(a)
-		case <-q.life.Done():
-			return
-		}
 	}
 }
 

@@ -30,6 +30,8 @@ const (
 	madeUpFor = time.Minute
 	// missedAfter is the time without news after which an item may have ended unnoticed.
 	missedAfter = madeUpFor / 2
+	// workers is how many goroutines run the jobs of the background.
+	workers = 16
 	// behindFor is how long the mirrors may be behind before the queue is not ready.
 	behindFor = 10 * time.Second
 )
@@ -48,11 +50,8 @@ type Queue struct {
 	marks   *marks
 	usage   usage
 
-	// seen are agents whose cursors must be written because they were seen, ending those that may have
-	// finished items.
-	seen, ending chan *agent
-	givings      chan giving
-	suspects     suspects
+	jobs     chan func() // what runs in the background
+	suspects suspects
 	// marked is when the marks were written last; only the sweep uses it.
 	marked time.Time
 	// loggedFor is the last logged time for which ends are remembered; only the sweep uses it.
@@ -79,20 +78,39 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error
 	q := &Queue{
 		o: o, watch: o.Watch, log: o.Logger, id: uuid.NewString(), clock: new(kv.Clock),
 		index: newIndex(), agents: &agents{all: make(map[string]*agent)}, marks: newMarks(o.Dedup),
-		seen: make(chan *agent, 1024), ending: make(chan *agent, 4096), givings: make(chan giving, 1024), suspects: suspects{all: make(map[*agent]time.Time)},
+		jobs: make(chan func(), 4096), suspects: suspects{all: make(map[*agent]time.Time)},
 	}
 	q.life, q.stop = context.WithCancelCause(context.Background())
 	if err := q.open(ctx, js); err != nil {
 		q.end()
 		return nil, err
 	}
-	for range enders {
-		q.work.Go(q.endItems)
-		q.work.Go(q.giveBacks)
+	for range workers {
+		q.work.Go(q.runJobs)
 	}
-	q.work.Go(q.writeSeen)
 	q.work.Go(q.sweep)
 	return q, nil
+}
+
+// later runs a job in the background, and reports false if too many wait.
+func (q *Queue) later(job func()) bool {
+	select {
+	case q.jobs <- job:
+		return true
+	default:
+		return false
+	}
+}
+
+func (q *Queue) runJobs() {
+	for {
+		select {
+		case job := <-q.jobs:
+			job()
+		case <-q.life.Done():
+			return
+		}
+	}
 }
 
 func (q *Queue) open(ctx context.Context, js jetstream.JetStream) (err error) {

@@ -42,7 +42,11 @@ type UnjudgedOptions struct {
 
 // Unjudged remembers the calls that no broker judged. Shims report them when a broker answers again. Each call
 // counts once, although shims may report it several times and to several brokers.
-type Unjudged struct{ bucket *kv.Bucket }
+type Unjudged struct {
+	kv.Health
+
+	bucket *kv.Bucket
+}
 
 // OpenUnjudged creates or opens the bucket.
 func OpenUnjudged(ctx context.Context, js jetstream.JetStream, o UnjudgedOptions) (*Unjudged, error) {
@@ -53,7 +57,7 @@ func OpenUnjudged(ctx context.Context, js jetstream.JetStream, o UnjudgedOptions
 	if err != nil {
 		return nil, err
 	}
-	return &Unjudged{b}, nil
+	return &Unjudged{b, b}, nil
 }
 
 // Add stores calls, whose event ids are UUIDs, and calls first for each new one, possibly concurrently. Of
@@ -110,9 +114,3 @@ func (c *Unjudged) add(ctx context.Context, u *schema.Unjudged) (known bool, err
 	})
 	return known, err
 }
-
-// Unstored returns the error of the last write; nil: it succeeded.
-func (c *Unjudged) Unstored() error { return c.bucket.Unstored() }
-
-// ClearUnstored forgets that error, after the server was restarted.
-func (c *Unjudged) ClearUnstored() { c.bucket.ClearUnstored() }

@@ -1,6 +1,7 @@
 package rounds
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,19 +35,11 @@ func next(last *record, req *schema.RoundRequest, id string) *record {
 	rec := &record{ID: id, Initial: req.Initial, Subsequent: req.Subsequent, Grace: schema.DefaultGrace}
 	if last != nil {
 		rec.Number, rec.Grace = last.Number+1, last.Grace
-		rec.Initial, rec.Subsequent = or(req.Initial, last.Initial), or(req.Subsequent, last.Subsequent)
+		rec.Initial, rec.Subsequent = cmp.Or(req.Initial, last.Initial), cmp.Or(req.Subsequent, last.Subsequent)
 	}
-	rec.Grace = *or(req.Grace, &rec.Grace)
-	rec.Number = *or(req.Number, &rec.Number)
+	rec.Grace = *cmp.Or(req.Grace, &rec.Grace)
+	rec.Number = *cmp.Or(req.Number, &rec.Number)
 	return rec
-}
-
-// or returns a, or b if a is nil.
-func or[T any](a, b *T) *T {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // check returns what is wrong with a request.
@@ -79,7 +72,7 @@ func (r *Rounds) WrapUp(ctx context.Context, agent string, req *schema.RoundRequ
 		if began = now == nil; began {
 			now = next(nil, &schema.RoundRequest{}, id)
 		}
-		now.WrapUp, now.Grace = true, *or(req.Grace, &now.Grace)
+		now.WrapUp, now.Grace = true, *cmp.Or(req.Grace, &now.Grace)
 		return now, nil
 	})
 	if err == nil && changed && began {

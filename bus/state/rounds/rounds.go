@@ -77,6 +77,8 @@ const (
 
 // Rounds are the agents' rounds, with a mirror in memory.
 type Rounds struct {
+	kv.Health
+
 	o      Options
 	bucket *kv.Bucket
 	mirror *kv.Mirror
@@ -112,19 +114,13 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Rounds, erro
 	if err != nil {
 		return nil, fmt.Errorf("opening the bucket %s: %w", Bucket, err)
 	}
-	r := &Rounds{o: o, bucket: b, lanes: newLanes(), lives: status.TTL()}
+	r := &Rounds{Health: b, o: o, bucket: b, lanes: newLanes(), lives: status.TTL()}
 	r.mirror, err = b.Follow(ctx, kv.MirrorOptions{Apply: r.apply, Clock: &r.clock, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
 }
-
-// Unstored returns the error of the last write; nil: it succeeded.
-func (r *Rounds) Unstored() error { return r.bucket.Unstored() }
-
-// ClearUnstored forgets that error, after the server was restarted.
-func (r *Rounds) ClearUnstored() { r.bucket.ClearUnstored() }
 
 // Close stops following.
 func (r *Rounds) Close(context.Context) error {

@@ -61,6 +61,8 @@ type Options struct {
 
 // Sessions are the agents' anonymised names, and sightings of agents.
 type Sessions struct {
+	kv.Health
+
 	names *kv.Bucket
 	// naming holds a token while an answer is named, so that the callers of a process do not compete.
 	naming   chan struct{}
@@ -109,14 +111,8 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Sessions, er
 	if err := agents.DiscardOld(ctx); err != nil {
 		o.Logger.Warn("the bucket "+AgentBucket+" refuses new agents when it is full, instead of removing the ones that have been silent the longest", "error", err)
 	}
-	return &Sessions{names: names, naming: make(chan struct{}, 1), presence: newPresence(agents, o.Logger)}, nil
+	return &Sessions{Health: names, names: names, naming: make(chan struct{}, 1), presence: newPresence(agents, o.Logger)}, nil
 }
-
-// Unstored returns the error of the last write; nil: it succeeded.
-func (s *Sessions) Unstored() error { return s.names.Unstored() }
-
-// ClearUnstored forgets that error, after the server was restarted.
-func (s *Sessions) ClearUnstored() { s.names.ClearUnstored() }
 
 // Close stops the background work.
 func (s *Sessions) Close(context.Context) error {
