@@ -1,16 +1,18 @@
 package hooksyaml
 
 import (
+	"cmp"
 	"errors"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// badCondition reports each fault of a condition at its place in the file, if the value
-// is written without changes.
+// badCondition reports each fault of a condition at its place in the file.
 func (r *reader) badCondition(n *yaml.Node, err error) {
 	const what, hint = "the condition cannot be compiled: ", `write CEL over the event's fields, such as 'tool_input.command.contains("rm ")'`
 	faults, ok := errors.AsType[schema.ConditionFaults](err)
@@ -19,146 +21,73 @@ func (r *reader) badCondition(n *yaml.Node, err error) {
 		r.fault(n, what+reason, hint)
 		return
 	}
-	var text []rune
-	if len(r.faults) < maxFaults {
-		text = r.from(n)
-	}
 	for _, f := range faults {
-		if f.Hint == "" {
-			f.Hint = hint
-		}
-		line, column := n.Line, n.Column
-		if at, ok := written(text, []rune(n.Value), f.Line, f.Column); ok {
-			line, column = n.Line+at.line, at.column+1
-			if at.line == 0 {
-				column += n.Column - 1
-			}
-		}
-		r.faultAt(line, column, what+f.Message, f.Hint)
+		r.faultIn(n, offset(n.Value, f.Line, f.Column), what+f.Message, cmp.Or(f.Hint, hint))
 	}
+}
+
+// faultIn reports a fault at a byte of a value, or at the value if that byte is not found in
+// the file.
+func (r *reader) faultIn(n *yaml.Node, at int, message, hint string) {
+	line, column := n.Line, n.Column
+	if len(r.faults) < maxFaults {
+		if before, ok := written(r.from(n), n.Value, at); ok {
+			end := strings.LastIndexByte(before, '\n')
+			if line += strings.Count(before, "\n"); end >= 0 {
+				column = 1
+			}
+			column += utf8.RuneCountInString(before[end+1:])
+		}
+	}
+	r.faultAt(line, column, message, hint)
 }
 
 // from returns the text of the file from the beginning of a value, as far as the value
 // can reach: each of its lines has at least one character, or is blank.
-func (r *reader) from(n *yaml.Node) []rune {
+func (r *reader) from(n *yaml.Node) string {
 	first := []rune(r.source.line(n.Line))
 	var b strings.Builder
 	b.WriteString(string(first[min(n.Column-1, len(first)):]))
 	for i := 1; i <= 2*strings.Count(n.Value, "\n")+strings.Count(n.Value, " ")+1; i++ {
 		b.WriteString("\n" + r.source.line(n.Line+i))
 	}
-	return []rune(b.String())
+	return b.String()
 }
 
-// spot is a position in a text. Lines and columns count from 0.
-type spot struct{ line, column int }
-
-// written converts a line and a column in a value to a position in the text of the file.
-// It follows both, and gives up at differences: escapes, and anchors or tags before the
-// value.
-func written(text, value []rune, line, column int) (spot, bool) {
-	s := tracing{text: text}
-	if !s.open() {
-		return spot{}, false
-	}
-	for _, c := range value[:offset(value, line, column)] {
-		if !s.step(c) {
-			return spot{}, false
+// offset returns the byte at a line and a column of a text, which count characters from 1.
+func offset(text string, line, column int) int {
+	for i := range text {
+		if line == 1 && column == 1 {
+			return i
 		}
-	}
-	return s.place(), true
-}
-
-// offset returns the index of a line and a column in a text.
-func offset(text []rune, line, column int) int {
-	for i, c := range text {
 		if line == 1 {
-			return min(i+column-1, len(text))
-		}
-		if c == '\n' {
+			column--
+		} else if text[i] == '\n' {
 			line--
 		}
 	}
 	return len(text)
 }
 
-// tracing follows the text of a value character by character.
-type tracing struct {
-	text   []rune
-	at     int
-	style  rune // ' or " or | or >, or 0 for a plain one
-	indent int  // of a block
-}
-
-// open skips the text before the value.
-func (s *tracing) open() bool {
-	if len(s.text) == 0 {
-		return false
+// written returns the part of text, in which a value is written, before a byte of the value. It
+// finds the word there by its occurrences, because lines may be indented and folded. It returns
+// false for a word with escapes.
+func written(text, value string, at int) (before string, ok bool) {
+	begin := strings.LastIndexFunc(value[:at], unicode.IsSpace) + 1
+	word := value[begin:]
+	if end := strings.IndexFunc(value[at:], unicode.IsSpace); end >= 0 {
+		word = value[begin : at+end]
 	}
-	switch c := s.text[0]; c {
-	case '\'', '"':
-		s.style, s.at = c, 1
-	case '|', '>':
-		s.style = c
-		for s.at < len(s.text) && s.text[s.at] != '\n' {
-			if c := s.text[s.at]; c >= '1' && c <= '9' {
-				return false // an explicit indentation
-			}
-			s.at++
+	if word == "" {
+		return "", false
+	}
+	start := 0
+	for range strings.Count(value[:begin], word) + 1 {
+		next := strings.Index(text[start:], word)
+		if next < 0 {
+			return "", false
 		}
-		s.at++
-		for s.at+s.indent < len(s.text) && s.text[s.at+s.indent] == ' ' {
-			s.indent++
-		}
-		s.at += s.indent
+		start += next + len(word)
 	}
-	return true
-}
-
-// step follows one character of the value.
-func (s *tracing) step(c rune) bool {
-	if s.at >= len(s.text) {
-		return false
-	}
-	block, is := s.style == '|' || s.style == '>', s.text[s.at]
-	switch end, broken := s.blanks(); {
-	case block && is == '\n' && (c == '\n' || c == ' ' && s.style == '>'):
-		s.newline()
-		return true
-	case !block && c == ' ' && broken:
-		s.at = end // a line break between two lines becomes one space
-		return true
-	case is != c, s.style == '"' && c == '\\':
-		return false
-	case s.style == '\'' && c == '\'':
-		s.at++ // it is doubled in the text
-	}
-	s.at++
-	return true
-}
-
-// blanks returns where the spaces that begin here end, and whether a line ends there.
-func (s *tracing) blanks() (end int, broken bool) {
-	for end = s.at; end < len(s.text) && strings.ContainsRune(" \t\n", s.text[end]); end++ {
-		broken = broken || s.text[end] == '\n'
-	}
-	return end, broken
-}
-
-// newline goes to the next line of a block.
-func (s *tracing) newline() {
-	s.at++
-	for i := 0; i < s.indent && s.at < len(s.text) && s.text[s.at] == ' '; i++ {
-		s.at++
-	}
-}
-
-// place returns the current position.
-func (s *tracing) place() (p spot) {
-	for _, c := range s.text[:min(s.at, len(s.text))] {
-		if p.column++; c == '\n' {
-			p = spot{line: p.line + 1}
-		}
-	}
-	return p
+	return text[:start-len(word)+at-begin], true
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 
@@ -234,24 +233,12 @@ func (r *reader) timeout(h *schema.Hook, e entry) {
 	h.Timeout = schema.Duration(d)
 }
 
-// badPattern reports the fault of a pattern at the faulty character, if the value is
-// written without changes.
+// badPattern reports the fault of a pattern at the faulty character.
 func (r *reader) badPattern(n *yaml.Node, what string, err error) {
 	e, ok := errors.AsType[*match.SyntaxError](err)
 	if !ok {
 		r.fault(n, err.Error(), "")
 		return
 	}
-	column := n.Column
-	var line []rune
-	if len(r.faults) < maxFaults {
-		line = []rune(r.source.line(n.Line))
-	}
-	for skip := range 2 {
-		if from := n.Column - 1 + skip; from <= len(line) && strings.HasPrefix(string(line[from:]), n.Value) {
-			column += skip + utf8.RuneCountInString(n.Value[:e.Offset])
-			break
-		}
-	}
-	r.faultAt(n.Line, column, fmt.Sprintf("%s %s %s", what, quote(n.Value), e.Message), e.Hint)
+	r.faultIn(n, e.Offset, fmt.Sprintf("%s %s %s", what, quote(n.Value), e.Message), e.Hint)
 }
