@@ -14,9 +14,7 @@ import (
 // watch returns the options that report the state of a connection. NATS never calls two of
 // these handlers at the same time.
 func (o *Options) watch(name string) []nats.Option {
-	log := o.Logger
-	log = cmp.Or(log, slog.New(slog.DiscardHandler))
-	log = log.With("connection", name)
+	log := cmp.Or(o.Logger, slog.New(slog.DiscardHandler)).With("connection", name)
 	state := o.OnState
 	if state == nil {
 		state = func(bool) {}

@@ -44,12 +44,7 @@ func InboxOf(key string) string { return inboxPrefix + key }
 func IsInbox(subject string) bool {
 	// The last two are the forms of an inbox between accounts and between clusters. The server
 	// rejects requests that name them.
-	for _, prefix := range []string{"_INBOX.", inboxPrefix, "_R_.", "_GR_."} {
-		if strings.HasPrefix(subject, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"_INBOX.", inboxPrefix, "_R_.", "_GR_."}, func(prefix string) bool { return strings.HasPrefix(subject, prefix) })
 }
 
 // InboxName returns the part of an inbox's subject that is common to all inboxes of a user, or
@@ -206,19 +201,19 @@ func (o *Options) rejected(err error, where string) error {
 	if !isRejection(err) {
 		return nil
 	}
-	role := o.Role
-	role = cmp.Or(role, "operator")
+	role := cmp.Or(o.Role, "operator")
 	if o.Creds == "" {
 		return fmt.Errorf("%w at %s: this fabric requires credentials; create a file with `broker creds add %s NAME` and name it with --creds or HOOKFABRIC_CREDS: %w",
 			ErrRefused, where, role, err)
 	}
-	if c, cerr := readClaims(o.Creds); cerr == nil && c.Expires > 0 && time.Now().Unix() >= c.Expires {
-		return fmt.Errorf("%w at %s: the credentials of %s in %s expired at %s; make new ones with `broker creds add %s NAME`: %w",
-			ErrRefused, where, c.Name, o.Creds, time.Unix(c.Expires, 0).UTC().Format(time.RFC3339), role, err)
-	}
 	clock := ""
-	if c, cerr := readClaims(o.Creds); cerr == nil && c.Expires > 0 {
-		clock = fmt.Sprintf(" (or expired at %s, if the clock of this machine is behind)", time.Unix(c.Expires, 0).UTC().Format(time.RFC3339))
+	if c, err2 := readClaims(o.Creds); err2 == nil && c.Expires > 0 {
+		end := time.Unix(c.Expires, 0)
+		if !time.Now().Before(end) {
+			return fmt.Errorf("%w at %s: the credentials of %s in %s expired at %s; make new ones with `broker creds add %s NAME`: %w",
+				ErrRefused, where, c.Name, o.Creds, end.UTC().Format(time.RFC3339), role, err)
+		}
+		clock = fmt.Sprintf(" (or expired at %s, if the clock of this machine is behind)", end.UTC().Format(time.RFC3339))
 	}
 	return fmt.Errorf("%w at %s: it does not take the credentials in %s; they were revoked, or are of another fabric%s, or the broker refuses them for 10s because they sent too much: `broker creds list` tells, and `broker creds add %s NAME` makes new ones: %w",
 		ErrRefused, where, o.Creds, clock, role, err)

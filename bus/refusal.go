@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,12 +63,7 @@ func (o *Options) advice(err error) string {
 // refusesClient reports whether a server rejected the client's certificate, or requires one. The
 // server may close the connection before it sends the reason.
 func refusesClient(text string) bool {
-	for _, part := range []string{"tls: certificate required", "tls: bad certificate", "tls: unknown certificate authority", "closed by remote after TLS handshake"} {
-		if strings.Contains(text, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"tls: certificate required", "tls: bad certificate", "tls: unknown certificate authority", "closed by remote after TLS handshake"}, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // hosts returns the names in a certificate.

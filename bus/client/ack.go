@@ -155,20 +155,20 @@ func (c *Client) ack(ctx context.Context, agent string, events []string) error {
 // Hold renews the leases of events whose verdicts the caller has not delivered yet. A lease
 // lasts 30 s; renew it every 10 s.
 func (c *Client) Hold(ctx context.Context, agent string, events ...string) error {
-	for part := range slices.Chunk(events, bus.MaxAcks) {
-		if err := c.sendAck(ctx, agent, &schema.AckRequest{Events: part, Hold: true}); err != nil {
-			return fmt.Errorf("holding the leases of %s: %w", agent, err)
-		}
-	}
-	return nil
+	return c.lease(ctx, agent, events, false)
 }
 
 // Release ends the leases of events whose verdicts the caller will not deliver. Their items are
 // then due again at once, not only when the leases expire.
 func (c *Client) Release(ctx context.Context, agent string, events ...string) error {
+	return c.lease(ctx, agent, events, true)
+}
+
+// lease renews or ends leases.
+func (c *Client) lease(ctx context.Context, agent string, events []string, release bool) error {
 	for part := range slices.Chunk(events, bus.MaxAcks) {
-		if err := c.sendAck(ctx, agent, &schema.AckRequest{Events: part, Hold: true, Release: true}); err != nil {
-			return fmt.Errorf("releasing the leases of %s: %w", agent, err)
+		if err := c.sendAck(ctx, agent, &schema.AckRequest{Events: part, Hold: true, Release: release}); err != nil {
+			return fmt.Errorf("renewing or ending the leases of %s: %w", agent, err)
 		}
 	}
 	return nil

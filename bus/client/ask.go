@@ -283,15 +283,7 @@ func decode(m *nats.Msg) (*schema.Verdict, error) {
 
 // pause waits a little and reports whether it may look for an aggregator again.
 func (a *ask) pause(ctx context.Context) bool {
-	t := time.NewTimer(retryEvery)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-a.c.closed:
-		return false
-	case <-ctx.Done():
-		return false
-	}
+	alive := a.c.sleep(ctx, retryEvery)
 	now := time.Now()
-	return now.Before(a.reach) && now.Before(a.end)
+	return alive && now.Before(a.reach) && now.Before(a.end)
 }

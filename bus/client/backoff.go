@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"sync/atomic"
@@ -18,26 +17,16 @@ type backoff struct{ due atomic.Bool }
 
 // after records the result of a call.
 func (b *backoff) after(err error) {
-	switch {
-	case err == nil:
-		if b.due.Load() {
-			b.due.Store(false)
-		}
-	case errors.Is(err, errSilent):
-		b.due.Store(true)
+	if err == nil || errors.Is(err, errSilent) {
+		b.due.Store(err != nil)
 	}
 }
 
-// wait waits if the last call was unanswered. The time is random, so that clients do not
-// ask at the same moment, and at most a quarter of the time left.
-func (b *backoff) wait(ctx context.Context, left time.Duration) {
+// pause returns how long to wait: a random time, so that clients do not ask at the same moment,
+// and at most a quarter of the time left; 0 if the last call was answered.
+func (b *backoff) pause(left time.Duration) time.Duration {
 	if !b.due.Load() {
-		return
+		return 0
 	}
-	t := time.NewTimer(min(backoffFor/2+rand.N(backoffFor), left/4))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	return min(backoffFor/2+rand.N(backoffFor), left/4)
 }

@@ -277,7 +277,9 @@ func (c *Client) run(ctx context.Context, a *ask) (*schema.Verdict, error) {
 	c.begin(ctx, a)
 	answered := false
 	defer func() { c.ended(a, answered) }()
-	c.backoff.wait(ctx, a.end.Sub(now))
+	if pause := c.backoff.pause(a.end.Sub(now)); pause > 0 {
+		c.sleep(ctx, pause)
+	}
 	a.acks = c.deliveryLog.pendingAcks(a.routing.Agent)
 	v, err := a.wait(ctx)
 	c.backoff.after(err)

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"slices"
+
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -29,66 +31,29 @@ type bundle struct {
 
 // queued reports whether some of it is from the queue.
 func (b *bundle) queued() bool {
-	if b.restart != nil || len(b.workspaces) > 0 {
-		return true
-	}
-	for i := range b.injections {
-		if b.injections[i].Sequence > 0 {
-			return true
-		}
-	}
-	return false
+	return b.restart != nil || len(b.workspaces) > 0 ||
+		slices.ContainsFunc(b.injections, func(in schema.Injection) bool { return in.Sequence > 0 })
 }
 
 // dropDelivered removes the injections whose items were all delivered before.
 func (b *bundle) dropDelivered(before func(uint64) bool) (some bool) {
-	kept := b.injections[:0:0]
-	for _, in := range b.injections {
-		if seqs := in.Items(); len(seqs) > 0 && all(seqs, before) {
-			some = true
-			continue
-		}
-		kept = append(kept, in)
-	}
-	if some {
-		b.injections = kept
-	}
-	return some
-}
-
-func all(seqs []uint64, ok func(uint64) bool) bool {
-	for _, s := range seqs {
-		if !ok(s) {
-			return false
-		}
-	}
-	return true
+	n := len(b.injections)
+	b.injections = slices.DeleteFunc(slices.Clone(b.injections), func(in schema.Injection) bool {
+		seqs := in.Items()
+		return len(seqs) > 0 && !slices.ContainsFunc(seqs, func(seq uint64) bool { return !before(seq) })
+	})
+	return len(b.injections) < n
 }
 
 // hasItems reports whether some item of the queue is left to deliver.
 func (b *bundle) hasItems() bool {
-	if b.restart != nil {
-		return true
-	}
-	for i := range b.injections {
-		if len(b.injections[i].Items()) > 0 {
-			return true
-		}
-	}
-	return false
+	return b.restart != nil || slices.ContainsFunc(b.injections, func(in schema.Injection) bool { return len(in.Items()) > 0 })
 }
 
 // contains reports whether found is true for some text of b.
 func (b *bundle) contains(path string, found func(text, path string) bool) bool {
-	if b.restart != nil && found(b.restart.Content, path) {
-		return true
-	}
-	for i := range b.injections {
-		if found(b.injections[i].Content, path) {
-			return true
-		}
-	}
-	return false
+	return b.restart != nil && found(b.restart.Content, path) ||
+		slices.ContainsFunc(b.injections, func(in schema.Injection) bool { return found(in.Content, path) })
 }
 
 // rewrite changes every text of b.

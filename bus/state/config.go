@@ -101,8 +101,7 @@ func bucket(replicas int) jetstream.KeyValueConfig {
 }
 
 func newConfigs(js jetstream.JetStream, b *kv.Bucket, store jetstream.KeyValue, o ConfigOptions) *Configs {
-	log := o.Logger
-	log = cmp.Or(log, slog.New(slog.DiscardHandler))
+	log := cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Configs{js: js, bucket: b, kv: store, log: log, replicas: max(o.Replicas, 1), questions: make(chan chan<- error)}
 }
 

@@ -20,15 +20,7 @@ type Matcher struct {
 
 // Match reports whether name, of a tool or an agent, matches the pattern.
 func (m *Matcher) Match(name string) bool {
-	if m.all || slices.Contains(m.exact, name) {
-		return true
-	}
-	for _, g := range m.globs {
-		if g.Match(name) {
-			return true
-		}
-	}
-	return false
+	return m.all || slices.Contains(m.exact, name) || slices.ContainsFunc(m.globs, func(g *glob.Pattern) bool { return g.Match(name) })
 }
 
 // All reports whether m matches every name.
