@@ -66,7 +66,7 @@ func benchmarkNothing(b *testing.B, s *server.Server, m stores.Memory) {
 	a, err := Start(Options{
 		Events: bustest.Connect(b, s, "events"), Work: bustest.Connect(b, s, "work"), Logger: slog.New(slog.DiscardHandler),
 		Interest: func(string) bool { return false }, Memory: m,
-		Stages: func(h *schema.Hook) (any, error) { return builtin.Stage(h) },
+		Stages: builtin.Stage,
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -25,7 +25,7 @@ func (r *run) useReply(ctx context.Context, from choice, reply schema.BatchReply
 		r.failRemaining(schema.Errored, fmt.Sprintf("the worker %q answered without results for the remaining hooks of its batch", clip(reply.Worker)))
 		return false
 	}
-	return r.advance(from.local, reply.Worker)
+	return r.confirm(ctx, from.local, reply.Worker)
 }
 
 // awaitWorker waits for a known worker after the worker that took first contact refused
@@ -68,22 +68,19 @@ func (r *run) record(outcomes []schema.Outcome, worker string) bool {
 
 // add applies the failure policy to one outcome and appends the part.
 func (r *run) add(o *schema.Outcome) {
-	if len(r.trail) == 0 {
-		r.trail = make([]schema.ExecutedHook, 1) // a second opinion needs one entry more than the batch has hooks
-	}
 	r.parts = append(r.parts, part{hook: o.Hook})
 	p := &r.parts[len(r.parts)-1]
 	p.kind = settle(r.hook(o.Hook), o, r.trail[:0:1], &p.verdict)
 	r.trail = r.trail[1:]
 }
 
-// applyRewrites writes the rewrites of the hooks so far into the body, so that the
-// remaining hooks see the current input on another worker.
-func (r *run) applyRewrites() error {
+// applyRewrites writes the rewrites of the first parts into the body, so that the remaining
+// hooks see the current input on another worker.
+func (r *run) applyRewrites(parts int) error {
 	if r.batch.Readonly {
 		return nil
 	}
-	for i := len(r.parts) - 1; i >= r.applied; i-- {
+	for i := parts - 1; i >= r.applied; i-- {
 		if rw := r.parts[i].verdict.Rewritten(r.call.req.Event); rw != nil {
 			body, err := schema.RewriteBody(r.body, r.call.req.Routing, rw)
 			if err != nil {
@@ -93,7 +90,7 @@ func (r *run) applyRewrites() error {
 			break
 		}
 	}
-	r.applied = len(r.parts)
+	r.applied = parts
 	return nil
 }
 
@@ -114,17 +111,14 @@ func (r *run) handleNoReply(ctx context.Context, to choice, a askResult) bool {
 		return true // the batch was not delivered
 	}
 	lost := ctx.Err() == nil && (errors.Is(a.err, ErrGone) || errors.Is(a.err, ErrSilent))
-	second := r.opinion != nil // then only the second opinion was lost
-	again := lost && r.batch.Idempotent && !r.lost && !second
-	if !r.useProgress(a, again) {
+	again := lost && r.batch.Idempotent && !r.lost && !r.second
+	if !r.useProgress(ctx, a, again) {
 		return false
 	}
 	switch {
 	case again:
 		r.prepareRerun(a.worker, a.err)
 		return true
-	case lost && second:
-		return r.opinion == nil || r.keepFirstOpinion()
 	case lost:
 		r.failRemaining(schema.Lost, "was lost: "+a.err.Error())
 	case ctx.Err() != nil:
@@ -140,13 +134,13 @@ func (r *run) handleNoReply(ctx context.Context, to choice, a askResult) bool {
 // useProgress records the outcomes from the heartbeats of a worker that did not answer,
 // and reports whether hooks still have to run. If the rest runs again, so do the handlers
 // that the worker could not load. Otherwise its load errors count.
-func (r *run) useProgress(a askResult, again bool) bool {
+func (r *run) useProgress(ctx context.Context, a askResult, again bool) bool {
 	outcomes := slices.Clone(a.finished)
 	if i := slices.IndexFunc(outcomes, func(o schema.Outcome) bool { return o.Kind == schema.LoadError }); again && i >= 0 {
 		outcomes = outcomes[:i]
 	}
 	r.record(outcomes, a.worker)
-	return r.advance(false, "")
+	return r.confirm(ctx, false, "")
 }
 
 // prepareRerun excludes the lost worker, so that the remaining hooks run on another one.
@@ -164,8 +158,6 @@ func (r *run) prepareRerun(worker string, err error) {
 // hooks still have to run.
 func (r *run) noWorker() bool {
 	switch {
-	case r.opinion != nil:
-		return r.keepFirstOpinion()
 	case r.lost:
 		r.failRemaining(schema.Lost, "its worker was lost before it answered, and no other worker can run it")
 	case r.stale:
@@ -179,8 +171,8 @@ func (r *run) noWorker() bool {
 // failRemaining gives the same outcome to every hook that has none, up to the first whose
 // failure policy ends the chain.
 func (r *run) failRemaining(kind schema.OutcomeKind, why string) {
-	if r.opinion != nil {
-		r.keepFirstOpinion()
+	if r.second {
+		r.hooks = nil // the first worker's load error counts
 	}
 	for _, i := range r.hooks {
 		r.add(&schema.Outcome{Hook: i, Kind: kind, Error: why})

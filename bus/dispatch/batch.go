@@ -30,14 +30,14 @@ type run struct {
 	// refusal is the verdict about a malformed event; nil: the event is valid.
 	refusal *schema.Verdict
 
-	excluded  []string       // workers that must not be asked again
-	noLocal   bool           // the local worker must not be asked again
-	entry     queueEntry     // its place in the pool's queue
-	lost      bool           // its worker was lost once
-	stale     bool           // a worker did not have the config version
-	opinion   *secondOpinion // set while a second worker is asked about a load error
-	confirmed int            // number of leading parts that need no second opinion
-	applied   int            // number of leading parts whose rewrites are in body
+	excluded  []string   // workers that must not be asked again
+	noLocal   bool       // the local worker must not be asked again
+	entry     queueEntry // its place in the pool's queue
+	lost      bool       // its worker was lost once
+	stale     bool       // a worker did not have the config version
+	second    bool       // it asks a second worker about a load error
+	confirmed int        // number of leading parts that need no second opinion
+	applied   int        // number of leading parts whose rewrites are in body
 	until     time.Time
 }
 
@@ -107,7 +107,7 @@ func (r *run) hook(i int) *schema.Hook { return &r.call.snap.Config.Hooks[i] }
 // step sends the remaining hooks to one worker. It reports whether hooks still have to
 // run.
 func (r *run) step(ctx context.Context) bool {
-	if err := r.applyRewrites(); err != nil {
+	if err := r.applyRewrites(len(r.parts)); err != nil {
 		r.failRemaining(schema.Errored, "the batch cannot be prepared for its worker: "+err.Error())
 		return false
 	}

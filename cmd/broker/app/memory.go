@@ -7,7 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/bus/aggregator/deliver"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
@@ -165,6 +164,3 @@ func (m *memory) use() stores.Memory {
 	}
 	return all
 }
-
-// stage makes a hook that runs in the aggregator.
-func stage(h *schema.Hook) (any, error) { return builtin.Stage(h) }

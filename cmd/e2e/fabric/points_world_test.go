@@ -195,7 +195,7 @@ func (n *node) start() (err error) {
 	n.agg, err = aggregator.Start(aggregator.Options{
 		Events: n.events, Work: n.work, Fabric: n.w.cfg.Fabric, Node: n.name, Logger: log,
 		Memory: stores.Memory{Queue: n.queue, Rounds: n.rounds},
-		Stages: func(h *schema.Hook) (any, error) { return builtin.Stage(h) },
+		Stages: builtin.Stage,
 	})
 	if err != nil {
 		return err
