@@ -182,7 +182,7 @@ func (a *Aggregator) tick() {
 		case now := <-t.C:
 			a.control.Tick(now)
 			a.workers.Tick()
-			a.judging.limits.TellRests(a.report.Feed, false)
+			a.judging.limits.PublishRests(a.report.Feed, false)
 		}
 	}
 }
@@ -257,7 +257,7 @@ func (a *Aggregator) Flooded(agent string) { a.judging.limits.Refused(agent, int
 // long as ctx lets it; calls that are not answered by then are lost to it.
 func (a *Aggregator) Drain(ctx context.Context) error {
 	defer a.life.End()
-	defer a.judging.limits.TellRests(a.report.Feed, true)
+	defer a.judging.limits.PublishRests(a.report.Feed, true)
 	if err := a.judging.intake.Drain(ctx); err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func (c *Control) rollback(ctx context.Context, req *schema.ConfigRequest) (*sch
 	if req.Version == 0 {
 		return nil, badRequest("version is missing; name one that config history lists")
 	}
-	cfg, err := c.kept(ctx, req.Version)
+	cfg, err := c.storedConfig(ctx, req.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -144,14 +144,14 @@ func (c *Control) show(ctx context.Context, version uint64) (*schema.ConfigAnswe
 	if version == 0 {
 		version = c.Version()
 	}
-	cfg, err := c.kept(ctx, version)
+	cfg, err := c.storedConfig(ctx, version)
 	if err != nil {
 		return nil, err
 	}
 	return &schema.ConfigAnswer{Version: version, Config: &cfg, Text: string(hooksyaml.Write(&cfg))}, nil
 }
 
-func (c *Control) kept(ctx context.Context, version uint64) (schema.Config, error) {
+func (c *Control) storedConfig(ctx context.Context, version uint64) (schema.Config, error) {
 	cfg, err := c.opt.Configs.Get(ctx, version)
 	if errors.Is(err, state.ErrNoVersion) {
 		return cfg, notFound("config version %d is not stored; name one that config history lists", version)
@@ -162,17 +162,12 @@ func (c *Control) kept(ctx context.Context, version uint64) (schema.Config, erro
 // change makes an application from the active version and spreads it. If another change came
 // between, it makes the application again. A change waits for its turn only once. An invalid change
 // fails at once.
-func (c *Control) change(ctx context.Context, make func(before *schema.Config) (application, error)) (applied, error) {
+func (c *Control) change(ctx context.Context, make func(before *schema.Config) (application, error)) (done applied, err error) {
 	ctx, cancel := context.WithTimeout(ctx, configureTime)
 	defer cancel()
 	ctx, stop := c.whileStorable(ctx)
 	defer stop()
-	done, err := c.changeOnce(ctx, make)
-	return done, c.explained(err)
-}
-
-// changeOnce repeats the work of [Aggregator.change] until it succeeds or ctx ends.
-func (c *Control) changeOnce(ctx context.Context, make func(before *schema.Config) (application, error)) (applied, error) {
+	defer func() { err = c.explained(err) }()
 	for mine := false; ctx.Err() == nil; mine = true {
 		before, err := c.opt.Configs.Current(ctx)
 		if err != nil {
@@ -204,7 +199,7 @@ func (c *Control) changeOnce(ctx context.Context, make func(before *schema.Confi
 
 func answerTo(done applied, warnings []string) *schema.ConfigAnswer {
 	return &schema.ConfigAnswer{
-		Version: done.version, Changed: done.changed, Refused: done.refused, Problems: told(done.problems), Warnings: warnings,
+		Version: done.version, Changed: done.changed, Refused: done.refused, Problems: limitProblems(done.problems), Warnings: warnings,
 	}
 }
 
@@ -239,9 +234,9 @@ const (
 	maxProblem = 1 << 10
 )
 
-// told returns the problems that an answer lists: some of each node, and how many more there are.
+// limitProblems returns the problems that an answer lists: some of each node, and how many more there are.
 // The problems of a node must be adjacent.
-func told(all []schema.Problem) []schema.Problem {
+func limitProblems(all []schema.Problem) []schema.Problem {
 	var some []schema.Problem
 	for len(all) > 0 {
 		node := all[0].Node

@@ -101,7 +101,7 @@ func (c *Control) confirmed(ctx context.Context, answer *schema.FreezeAnswer) {
 		nodes, err := c.opt.Configs.Nodes(ctx)
 		switch {
 		case err == nil:
-			answer.Confirmed, answer.Missing = c.goBy(answer.Version, nodes)
+			answer.Confirmed, answer.Missing = c.byFreeze(answer.Version, nodes)
 			answer.Trouble = ""
 		case ctx.Err() == nil || len(answer.Missing) == 0:
 			answer.Trouble = err.Error()
@@ -112,10 +112,10 @@ func (c *Control) confirmed(ctx context.Context, answer *schema.FreezeAnswer) {
 	}
 }
 
-// goBy sorts the brokers by whether their leases confirm a version of the freezes. This broker
+// byFreeze sorts the brokers by whether their leases confirm a version of the freezes. This broker
 // applies it. But until its own lease confirms that too, the others count as missing: the list may
 // be old, or the brokers may be unable to store their leases.
-func (c *Control) goBy(version uint64, nodes []state.Node) (confirmed, missing []string) {
+func (c *Control) byFreeze(version uint64, nodes []state.Node) (confirmed, missing []string) {
 	said, known := c.opt.Lease == nil, c.opt.Freezes.Now().Version
 	for _, n := range nodes {
 		goes := n.Freeze >= version && n.Freeze <= known // a broker with a later version may have missed a rollback of the freezes

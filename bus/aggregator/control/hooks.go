@@ -107,7 +107,7 @@ func (c *Control) unregister(ctx context.Context, agent string, req *schema.Hook
 }
 
 func hooksAnswer(done applied, names []string) *schema.HooksAnswer {
-	answer := &schema.HooksAnswer{Version: done.version, Changed: done.changed, Refused: done.refused, Problems: told(done.problems)}
+	answer := &schema.HooksAnswer{Version: done.version, Changed: done.changed, Refused: done.refused, Problems: limitProblems(done.problems)}
 	if !done.refused {
 		answer.Names = names
 	}

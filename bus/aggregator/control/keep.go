@@ -71,8 +71,8 @@ func (c *Control) known(ctx context.Context, agent string, o schema.Object) (*sc
 	return &schema.KeepAnswer{Digest: o.Digest, Size: o.Size, Known: fresh}, nil
 }
 
-// toldOfPart is how much of a part one answer carries: as much as a NATS server accepts by default.
-const toldOfPart = 512 << 10
+// maxPartAnswer is how much of a part one answer carries: as much as a NATS server accepts by default.
+const maxPartAnswer = 512 << 10
 
 // storedPart reads a part of a conversation, for the workers. Only a worker that received an event
 // with its digest can name the part.
@@ -85,7 +85,7 @@ func (c *Control) storedPart(ctx context.Context, _ string, req *schema.PartRequ
 	if err != nil {
 		return nil, err
 	}
-	return &schema.FetchAnswer{Data: data[:min(len(data), toldOfPart)], Size: size}, nil
+	return &schema.FetchAnswer{Data: data[:min(len(data), maxPartAnswer)], Size: size}, nil
 }
 
 // unstoredPart counts a part that could not be stored, and logs the failure once.

@@ -22,16 +22,16 @@ func lacking(nodes, hooks int) (all []schema.Problem) {
 
 func TestAFewProblemsAreAllTold(t *testing.T) {
 	all := []schema.Problem{{Node: "a", Hook: "h", Error: "no such program"}, {Node: "b", Error: "it cannot be read"}}
-	if diff := cmp.Diff(all, told(all)); diff != "" {
+	if diff := cmp.Diff(all, limitProblems(all)); diff != "" {
 		t.Error(diff)
 	}
-	if told(nil) != nil {
+	if limitProblems(nil) != nil {
 		t.Error("of none, some are told")
 	}
 }
 
 func TestSomeProblemsOfEachNodeAreTold(t *testing.T) {
-	some := told(lacking(3, 5000))
+	some := limitProblems(lacking(3, 5000))
 	if len(some) != 3*21 {
 		t.Fatalf("%d are told", len(some))
 	}
@@ -44,7 +44,7 @@ func TestSomeProblemsOfEachNodeAreTold(t *testing.T) {
 }
 
 func TestTheProblemsOfAFleetFitIntoAMessage(t *testing.T) {
-	some := told(lacking(1000, 30))
+	some := limitProblems(lacking(1000, 30))
 	data, err := schema.Marshal(some)
 	if err != nil || len(data) > 1<<20 {
 		t.Errorf("%d bytes, %v", len(data), err)

@@ -80,21 +80,21 @@ func (c *Control) spread(ctx context.Context, app application) (applied, error) 
 // withdraw withdraws a proposal, also if its client is gone: while this broker lives, others wait
 // for its proposal. If that fails, withdraw tries again until it succeeds.
 func (c *Control) withdraw(version uint64) {
-	err := c.withdrawOnce(version)
+	life := c.opt.Life.Context()
+	once := func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(life), withdrawTime)
+		defer cancel()
+		return c.opt.Configs.Withdraw(ctx, version)
+	}
+	err := once()
 	if err == nil {
 		return
 	}
 	c.opt.Logger.Warn("cannot withdraw the proposed configuration; the broker tries again", "version", version, "error", err)
 	c.opt.Life.Go(func() {
-		for kv.Rest(c.opt.Life.Context(), time.Second) == nil && c.withdrawOnce(version) != nil {
+		for kv.Rest(life, time.Second) == nil && once() != nil {
 		}
 	})
-}
-
-func (c *Control) withdrawOnce(version uint64) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.opt.Life.Context()), withdrawTime)
-	defer cancel()
-	return c.opt.Configs.Withdraw(ctx, version)
 }
 
 // propose writes a configuration as the one that is to become active. If another proposal is under
@@ -145,7 +145,7 @@ func (c *Control) validated(ctx context.Context, version uint64, atOnce bool) (p
 		late := time.Now().After(until) && !c.aloneIn(brokers.missing)
 		known := time.Since(c.opt.Life.Started) >= knownAfter
 		if late || len(brokers.missing) == 0 && (atOnce || known && len(workers.missing) == 0) {
-			problems = slices.Concat(brokers.tell(late), workers.tell(late))
+			problems = slices.Concat(brokers.list(late), workers.list(late))
 			return problems, brokers.unfit || late && len(brokers.missing) > 0, nil
 		}
 		if err := kv.Rest(ctx, lookEvery); err != nil {
@@ -170,8 +170,8 @@ type census struct {
 	unfit bool
 }
 
-// tell lists the problems and, if late is true, the missing nodes.
-func (n *census) tell(late bool) []schema.Problem {
+// list returns the problems and, if late is true, the missing nodes.
+func (n *census) list(late bool) []schema.Problem {
 	all := n.problems
 	if late {
 		for _, node := range n.missing {

@@ -142,7 +142,7 @@ func (c *Control) drain(ctx context.Context, agent string, req *schema.DrainRequ
 		return nil, noActive()
 	}
 	r := schema.Routing{Event: schema.UserPromptSubmit, Agent: agent, Session: req.Session, ID: id, MidTurn: req.One}
-	answer, err := c.opt.Deliverer.Now(ctx, act, r, req.One)
+	answer, err := c.opt.Deliverer.DeliverNow(ctx, act, r, req.One)
 	if err != nil {
 		return nil, err
 	}

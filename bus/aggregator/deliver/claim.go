@@ -50,7 +50,7 @@ func (s *Deliverer) deliver(act *stages.Config, plan *dispatch.Plan, req *dispat
 		return false
 	}
 	room := s.room(filled(v))
-	if room.content < minHanded {
+	if room.content < minContent {
 		return false
 	}
 	ctx, cancel := s.opt.Life.ForCall(req.Deadline)
@@ -85,7 +85,7 @@ func (s *Deliverer) deliver(act *stages.Config, plan *dispatch.Plan, req *dispat
 		span.Fail("the agent's messages could not be delivered with this call")
 		s.opt.Report.Ledger.Cut.Inc()
 		s.opt.Report.Log.Unreachable(observe.QueueStore, err)
-		d.tell(v, nil)
+		d.addTo(v, nil)
 		return false
 	}
 	if brings {
@@ -93,9 +93,9 @@ func (s *Deliverer) deliver(act *stages.Config, plan *dispatch.Plan, req *dispat
 		s.acks.note(req.Agent, acks)
 		v.Acked = append(v.Acked, acks...)
 	}
-	made := d.made(ctx, &claimed, direct)
-	d.hold(v, made)
-	d.tell(v, made)
+	made := d.renderAll(ctx, &claimed, direct)
+	d.askRetry(v, made)
+	d.addTo(v, made)
 	return brings
 }
 
@@ -184,8 +184,8 @@ func (d *delivery) fault(hook int, kind schema.OutcomeKind, what string) {
 
 func (d *delivery) name(hook int) string { return d.act.Hook(hook).Name }
 
-// handed is what a stage rendered from its items.
-type handed struct {
+// rendering is what a stage rendered from its items.
+type rendering struct {
 	hook int
 	schema.Handout
 	// items is the number of items. decided is the hook's decision about the turn.
@@ -194,10 +194,10 @@ type handed struct {
 	took    time.Duration
 }
 
-// made has each stage render the items that it chose. If one stage cannot, nothing is delivered:
+// renderAll has each stage render the items that it chose. If one stage cannot, nothing is delivered:
 // the items stay with the event, whose acknowledgement would count for all of them, and come again
 // after the lease. A warning without room in the queue may come in addition to the claimed items.
-func (d *delivery) made(ctx context.Context, c *queue.Claimed, direct directWarning) (all []handed) {
+func (d *delivery) renderAll(ctx context.Context, c *queue.Claimed, direct directWarning) (all []rendering) {
 	if c.Again {
 		p := c.Peers.Clone()
 		d.choose(&p, c.Items)
@@ -206,7 +206,7 @@ func (d *delivery) made(ctx context.Context, c *queue.Claimed, direct directWarn
 	if direct.item != nil && d.takes(direct.item) && d.bringsWarning(ctx, direct.round, d.to.ID) {
 		items = append(slices.Clone(items), direct.item)
 	}
-	d.look(ctx, items)
+	d.updateRound(ctx, items)
 	all, ok := d.renderings(d.inline(ctx, items))
 	if ok && length(all) > d.room.whole {
 		all, ok = d.renderings(items) // texts that can be fetched are left to be
@@ -219,7 +219,7 @@ func (d *delivery) made(ctx context.Context, c *queue.Claimed, direct directWarn
 }
 
 // renderings returns what the stages render from the items, and reports whether it is complete.
-func (d *delivery) renderings(chosen []*schema.Item) (all []handed, whole bool) {
+func (d *delivery) renderings(chosen []*schema.Item) (all []rendering, whole bool) {
 	items := make(map[int][]*schema.Item)
 	for _, it := range chosen {
 		hook, ok := d.by[it.Sequence]
@@ -244,16 +244,16 @@ func (d *delivery) renderings(chosen []*schema.Item) (all []handed, whole bool) 
 	return all, whole
 }
 
-// look reads the agent's round if an item warns that the round's time is over. A broker that was
+// updateRound reads the agent's round if an item warns that the round's time is over. A broker that was
 // cut off may hold the warning of an earlier round, which must not count for this one.
-func (d *delivery) look(ctx context.Context, items []*schema.Item) {
+func (d *delivery) updateRound(ctx context.Context, items []*schema.Item) {
 	if slices.ContainsFunc(items, func(it *schema.Item) bool { return it.TimeLimit != nil }) {
 		d.to.Round, _ = d.latest(ctx, d.to.Agent, d.to.Round) // or as it is known here
 	}
 }
 
 // rendered returns what a stage renders from its items, and reports whether that can be delivered.
-func (d *delivery) rendered(hook int, items []*schema.Item) (h handed, ok bool) {
+func (d *delivery) rendered(hook int, items []*schema.Item) (h rendering, ok bool) {
 	began := time.Now()
 	h.hook, h.items = hook, len(items)
 	defer func() {
@@ -273,7 +273,7 @@ func (d *delivery) rendered(hook int, items []*schema.Item) (h handed, ok bool) 
 }
 
 // finish adds the fields that a stage may have left out, and drops empty injections.
-func (d *delivery) finish(h *handed, items []*schema.Item) {
+func (d *delivery) finish(h *rendering, items []*schema.Item) {
 	some := h.Injections[:0]
 	for _, in := range h.Injections {
 		if in.Content != "" || in.Object != nil {
@@ -320,10 +320,10 @@ func label(in *schema.Injection, items []*schema.Item) {
 	}
 }
 
-// hold makes the agent continue instead of ending its turn if a stage asks for that: the agent
+// askRetry makes the agent continue instead of ending its turn if a stage asks for that: the agent
 // would never read what comes with its last message. A retry that hooks decided carries the items
 // unchanged.
-func (d *delivery) hold(v *schema.Verdict, all []handed) {
+func (d *delivery) askRetry(v *schema.Verdict, all []rendering) {
 	t, n := d.to.Event, 0
 	if !t.Permits(schema.Retry) || t.Terminal(v.Decision) {
 		return
@@ -346,8 +346,8 @@ func (d *delivery) hold(v *schema.Verdict, all []handed) {
 	v.Acked = acked
 }
 
-// tell adds what the stages rendered to the verdict, each at its hook's place.
-func (d *delivery) tell(v *schema.Verdict, all []handed) {
+// addTo adds what the stages rendered to the verdict, each at its hook's place.
+func (d *delivery) addTo(v *schema.Verdict, all []rendering) {
 	for i := range all {
 		h := &all[i]
 		d.act.Place(v, h.hook, schema.ExecutedHook{Decision: h.decided, Outcome: schema.OK, Duration: schema.Duration(h.took)}, h.Injections)

@@ -2,9 +2,9 @@
 // for an agent with its verdicts, stores acknowledgements, and warns agents whose rounds are over.
 //
 // deliverer.go has what an event needs of it. claim.go claims the items that are due and has their
-// stages render them, texts.go and room.go fit them into a verdict, and warning.go brings warnings
-// that found no room in the queue. acks.go writes acknowledgements, broken.go remembers items that
-// cannot be rendered, and keeper.go warns idle agents too. drain.go delivers outside of events.
+// stages render them, and texts.go and room.go fit them into a verdict. acks.go writes
+// acknowledgements, and broken.go remembers items that cannot be rendered. rounds.go reads rounds and
+// counts denied calls; keeper.go warns agents whose time is over. drain.go delivers outside of events.
 package deliver
 
 import (

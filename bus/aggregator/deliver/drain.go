@@ -10,10 +10,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// Now delivers everything that the agent's stages would deliver at any event, at once and as one
+// DeliverNow delivers everything that the agent's stages would deliver at any event, at once and as one
 // user message. It is for runtimes that accept messages only between turns. If only one is to come,
 // it is the first one.
-func (s *Deliverer) Now(ctx context.Context, act *stages.Config, r schema.Routing, one bool) (*schema.DrainAnswer, error) {
+func (s *Deliverer) DeliverNow(ctx context.Context, act *stages.Config, r schema.Routing, one bool) (*schema.DrainAnswer, error) {
 	s.Notice(&r, nil)
 	hooks := act.Deliverers(r.Agent)
 	if len(hooks) == 0 {
@@ -33,7 +33,7 @@ func (s *Deliverer) Now(ctx context.Context, act *stages.Config, r schema.Routin
 		return nil, err
 	}
 	var v schema.Verdict
-	d.tell(&v, d.made(ctx, &claimed, directWarning{}))
+	d.addTo(&v, d.renderAll(ctx, &claimed, directWarning{}))
 	s.opt.Report.Ledger.Injected(&r, &v)
 	if len(v.HookErrors) > 0 {
 		s.opt.Logger.Warn("a part of the broker could not be drained", "agent", r.Agent, "event_id", r.ID, "errors", v.HookErrors)

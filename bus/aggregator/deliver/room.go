@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// maxHanded is about how much content one verdict brings of the queue.
-	maxHanded = 4 << 20
-	// minHanded is the smallest room in a verdict for a delivery. Items that do not fit would be
+	// maxContent is about how much content one verdict brings of the queue.
+	maxContent = 4 << 20
+	// minContent is the smallest room in a verdict for a delivery. Items that do not fit would be
 	// claimed in vain, and come again.
-	minHanded = queue.MaxContent
+	minContent = queue.MaxContent
 )
 
 // A room is how much a verdict can hold: content in the queue's form, and the whole in rendered
@@ -25,7 +25,7 @@ type room struct{ content, whole int }
 func (s *Deliverer) room(filled int) room {
 	most := s.opt.MaxVerdict()
 	whole := most - most/16 - filled
-	return room{content: min(maxHanded, whole/5*3), whole: whole}
+	return room{content: min(maxContent, whole/5*3), whole: whole}
 }
 
 // half returns half of the room, for content that the verdict carries twice.
@@ -44,7 +44,7 @@ func filled(v *schema.Verdict) (n int) {
 }
 
 // readings returns all texts that the stages rendered for the agent.
-func readings(all []handed) (some []*string) {
+func readings(all []rendering) (some []*string) {
 	for i := range all {
 		h := &all[i]
 		for j := range h.Injections {
@@ -58,7 +58,7 @@ func readings(all []handed) (some []*string) {
 }
 
 // length returns the total length of the texts as JSON.
-func length(all []handed) (n int) {
+func length(all []rendering) (n int) {
 	for _, text := range readings(all) {
 		n += int(asJSON(*text))
 	}
@@ -70,7 +70,7 @@ const tooLong = "… [cut: the text is too long to send]"
 
 // shorten cuts the longest texts until the whole fits. A text that its rendering made too long to
 // send would be delivered again without end, and block the items behind it.
-func (d *delivery) shorten(all []handed) {
+func (d *delivery) shorten(all []rendering) {
 	some, sizes := readings(all), []int{}
 	for _, text := range some {
 		sizes = append(sizes, int(asJSON(*text)))

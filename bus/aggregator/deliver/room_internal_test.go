@@ -33,13 +33,13 @@ func TestWhatIsHandedOverFitsASmallServer(t *testing.T) {
 	const most = 1 << 20
 	s := &Deliverer{opt: Options{MaxVerdict: func() int { return most }, Logger: slog.New(slog.DiscardHandler)}}
 	d := &delivery{Deliverer: s, room: s.room(0)}
-	all := []handed{{Handout: schema.Handout{Injections: []schema.Injection{{Content: strings.Repeat("\x1b", 1<<20)}, {Content: "short"}}}}}
+	all := []rendering{{Handout: schema.Handout{Injections: []schema.Injection{{Content: strings.Repeat("\x1b", 1<<20)}, {Content: "short"}}}}}
 	d.shorten(all)
 	v := &schema.Verdict{Injections: all[0].Injections}
 	if data, err := schema.Marshal(v); err != nil || len(data) > most || len(v.Injections) != 2 || v.Injections[1].Content != "short" {
 		t.Errorf("it has %d bytes, %v", len(data), err)
 	}
-	if d.room.content < minHanded || d.room.content > d.room.whole || d.room.whole >= most {
+	if d.room.content < minContent || d.room.content > d.room.whole || d.room.whole >= most {
 		t.Errorf("the room is %+v", d.room)
 	}
 }

@@ -17,8 +17,8 @@ import (
 // record counts the others.
 
 const (
-	// limitTold is how long the status lists an agent that was over a limit.
-	limitTold = time.Minute
+	// listedFor is how long the status lists an agent that was over a limit.
+	listedFor = time.Minute
 	// maxLimited bounds the agents over a limit that the aggregator tracks.
 	maxLimited = 64
 	// recordEvery is how often an event of one agent over a limit has a record.
@@ -89,7 +89,7 @@ func (x *excesses) records(e *excess, now time.Time) bool {
 // caller holds the lock.
 func (x *excesses) find(who overLimit, now time.Time) *excess {
 	if e := x.of[who]; e != nil {
-		if now.Sub(e.last) > limitTold {
+		if now.Sub(e.last) > listedFor {
 			e.since, e.refused = now, 0 // the earlier excess has ended
 		}
 		return e
@@ -133,7 +133,7 @@ func (x *excesses) List() (all []schema.LimitedStatus) {
 	defer x.mu.Unlock()
 	now := time.Now()
 	for who, e := range x.of {
-		if silent := now.Sub(e.last); silent < limitTold {
+		if silent := now.Sub(e.last); silent < listedFor {
 			all = append(all, schema.LimitedStatus{
 				Name: who.name, Limit: who.limit, Refused: e.refused,
 				Since: schema.Duration(now.Sub(e.since)), Last: schema.Duration(silent),
@@ -146,9 +146,9 @@ func (x *excesses) List() (all []schema.LimitedStatus) {
 	return all
 }
 
-// TellRests publishes how many events over a limit have no record, if they are due for one, or all.
+// PublishRests publishes how many events over a limit have no record, if they are due for one, or all.
 // Without a name it counts those of several agents.
-func (x *excesses) TellRests(feed *observe.Feed, all bool) {
+func (x *excesses) PublishRests(feed *observe.Feed, all bool) {
 	due := make(map[overLimit]int)
 	now := time.Now()
 	x.mu.Lock()

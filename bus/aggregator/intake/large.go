@@ -32,6 +32,7 @@ type largeEvents struct {
 
 // agentLarge are those of one agent.
 type agentLarge struct {
+	name     string
 	underWay *semaphore.Weighted // bounds their bytes
 	waiting  int                 // bytes
 	events   int                 // that wait or are under way
@@ -39,7 +40,6 @@ type agentLarge struct {
 
 // A largeEvent is one event's share in the counts; the zero largeEvent has none.
 type largeEvent struct {
-	agent    string
 	of       *agentLarge
 	waiting  int   // its bytes while it waits
 	underWay int64 // its part of what its agent has under way
@@ -53,16 +53,19 @@ func (l *largeEvents) agent(name string) *agentLarge {
 	if of := l.of[name]; of != nil {
 		return of
 	}
-	return &agentLarge{underWay: semaphore.NewWeighted(mostLarge)}
+	return &agentLarge{name: name, underWay: semaphore.NewWeighted(mostLarge)}
 }
 
-// count counts an event that was not counted yet. The caller holds the lock.
-func (l *largeEvents) count(e *largeEvent, agent string, of *agentLarge) {
+// add counts an event of an agent, whose bytes begin or cease to wait. The caller holds the lock.
+func (l *largeEvents) add(e *largeEvent, of *agentLarge, waiting int) {
 	if e.of == nil {
-		e.agent, e.of = agent, of
+		e.of = of
 		of.events++
-		l.of[agent] = of
+		l.of[of.name] = of
 	}
+	e.waiting += waiting
+	of.waiting += waiting
+	l.waiting += waiting
 }
 
 // begin puts a large event under way, or reports false if it has to wait.
@@ -73,17 +76,9 @@ func (l *largeEvents) begin(e *largeEvent, agent string, size int) bool {
 	if !of.underWay.TryAcquire(shareOf(size)) {
 		return false
 	}
-	l.count(e, agent, of)
-	l.began(e, size)
-	return true
-}
-
-// began counts an event as under way. The caller holds the lock.
-func (l *largeEvents) began(e *largeEvent, size int) {
 	e.underWay = shareOf(size)
-	l.waiting -= e.waiting
-	e.of.waiting -= e.waiting
-	e.waiting = 0
+	l.add(e, of, -e.waiting)
+	return true
 }
 
 // queue counts a large event among those that wait, and reports false if they take too much.
@@ -97,22 +92,20 @@ func (l *largeEvents) queue(e *largeEvent, agent string, size int) bool {
 	if of.waiting+size > mostLargeWaiting || l.waiting+size > allLargeWaiting {
 		return false
 	}
-	l.count(e, agent, of)
-	e.waiting = size
-	of.waiting += size
-	l.waiting += size
+	l.add(e, of, size)
 	return true
 }
 
 // wait waits until a queued event is under way, and reports false if ctx ended first.
 func (l *largeEvents) wait(ctx context.Context, e *largeEvent) bool {
-	size := e.waiting
-	if e.of.underWay.Acquire(ctx, shareOf(size)) != nil {
+	share := shareOf(e.waiting)
+	if e.of.underWay.Acquire(ctx, share) != nil {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.began(e, size)
+	e.underWay = share
+	l.add(e, e.of, -e.waiting)
 	return true
 }
 
@@ -123,13 +116,12 @@ func (l *largeEvents) leave(e *largeEvent) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting -= e.waiting
-	e.of.waiting -= e.waiting
+	l.add(e, e.of, -e.waiting)
 	if e.underWay > 0 {
 		e.of.underWay.Release(e.underWay)
 	}
 	if e.of.events--; e.of.events == 0 {
-		delete(l.of, e.agent)
+		delete(l.of, e.of.name)
 	}
 	*e = largeEvent{}
 }

@@ -63,9 +63,9 @@ const (
 	// requestBurst is how many seconds' worth of an agent's requests may come at once: a long text
 	// is fetched in parts.
 	requestBurst = 10
-	// toldRate is how many refused requests per second of one client are answered. The others are
+	// answeredRate is how many refused requests per second of one client are answered. The others are
 	// dropped.
-	toldRate = 10
+	answeredRate = 10
 )
 
 // Limits hold the agents to their limits.
@@ -75,7 +75,7 @@ type Limits struct {
 	events   *ratelimit.Table // nil: nothing is bounded
 	requests *ratelimit.Table // of others about an agent; nil: nothing is bounded
 	own      *ratelimit.Table // of agents; nil: nothing is bounded
-	told     *ratelimit.Table // refused requests that are answered
+	answered *ratelimit.Table // refused requests that are answered
 	large    largeEvents
 
 	excesses
@@ -106,8 +106,8 @@ func NewLimits(opt LimitOptions) *Limits {
 	}
 	return &Limits{
 		opt: opt, of: of, events: ratelimit.NewTable(of), requests: ratelimit.NewTable(requests), own: ratelimit.NewTable(own),
-		told:  ratelimit.NewTable(ratelimit.Limits{Rate: toldRate}),
-		large: largeEvents{of: make(map[string]*agentLarge)}, excesses: excesses{count: opt.Count, log: opt.Log, of: make(map[overLimit]*excess)},
+		answered: ratelimit.NewTable(ratelimit.Limits{Rate: answeredRate}),
+		large:    largeEvents{of: make(map[string]*agentLarge)}, excesses: excesses{count: opt.Count, log: opt.Log, of: make(map[overLimit]*excess)},
 	}
 }
 
@@ -206,7 +206,7 @@ func (l *Limits) Request(kind Kind, name string) (done func(), err error) {
 		whose, label = "by the credentials of", known
 	}
 	l.Refused(label, limitRequests)
-	if !l.answers(kind, name, now) {
+	if !l.isAnswered(kind, name, now) {
 		return nil, ErrDropped
 	}
 	refusal := &schema.ControlError{Code: schema.CodeUnavailable, RetryAfter: schema.Duration(roundUp(wait))}
@@ -234,12 +234,12 @@ func (l *Limits) holder(kind Kind, name string) string {
 	return l.opt.CredentialName(key)
 }
 
-// answers reports whether a refused request is answered.
-func (l *Limits) answers(kind Kind, name string, now time.Time) bool {
-	key := l.told.Key(byte(kind), name)
-	v, _ := l.told.Enter(key, now)
+// isAnswered reports whether a refused request is answered.
+func (l *Limits) isAnswered(kind Kind, name string, now time.Time) bool {
+	key := l.answered.Key(byte(kind), name)
+	v, _ := l.answered.Enter(key, now)
 	if v == ratelimit.Pass {
-		l.told.Leave(key)
+		l.answered.Leave(key)
 	}
 	return v == ratelimit.Pass
 }
