@@ -5,5 +5,5 @@
 //
 // options.go has the options and the parts of a command, contender.go the repetitions,
 // report.go the ratios, and fabric.go the processes. Three commands are tables here:
-// calls.go (bench), queries.go (loop) and record.go, whose checks are in look.go.
+// calls.go (bench), queries.go (loop) and record.go.
 package bench

@@ -9,7 +9,6 @@
 //
 // cluster.go runs the scenario of a cluster of brokers, part by part, each under its own load.
 // Each broker has its own network namespace if the machine allows it. steps.go
-// causes the faults of a part, streams.go reads leaders and incomplete streams, stall.go measures
-// how long the queue accepts nothing, freeze.go freezes agents while a broker is cut off, and
-// clusterdoc.go writes the report.
+// causes the faults of a part, streams.go reads leaders and incomplete streams, freeze.go
+// freezes agents while a broker is cut off, and clusterdoc.go writes the report.
 package chaos

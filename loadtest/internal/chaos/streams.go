@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/loadtest/internal/field"
 	"github.com/hookfabric/hookfabric/loadtest/internal/load"
+	"github.com/hookfabric/hookfabric/loadtest/internal/roles"
 )
 
 const (
@@ -78,7 +79,7 @@ func (r *cluster) unsettled(ctx context.Context) error {
 	n, behind := 0, []string(nil)
 	err := r.streams(ctx, func(info *jetstream.StreamInfo) {
 		n++
-		if why := lacking(info, r.scenario.Fabric.Brokers-1); why != "" {
+		if why := roles.Lacking(info, r.scenario.Fabric.Brokers-1); why != "" {
 			behind = append(behind, info.Config.Name+" "+why)
 		}
 	})
@@ -91,26 +92,6 @@ func (r *cluster) unsettled(ctx context.Context) error {
 		return errors.New(strings.Join(behind, "; "))
 	}
 	return nil
-}
-
-// lacking returns why a stream is incomplete if it needs the given number of copies besides
-// its leader's; empty: it is complete.
-func lacking(info *jetstream.StreamInfo, copies int) string {
-	if info.Cluster.Leader == "" {
-		return "has no leader"
-	}
-	if n := len(info.Cluster.Replicas); n != copies {
-		return fmt.Sprintf("has %d copies besides that of its leader %s instead of %d", n, info.Cluster.Leader, copies)
-	}
-	for _, r := range info.Cluster.Replicas {
-		switch {
-		case r.Offline:
-			return fmt.Sprintf("is missing on %s, which its leader %s cannot reach", r.Name, info.Cluster.Leader)
-		case !r.Current:
-			return fmt.Sprintf("is incomplete on %s: according to its leader %s it is %d entries behind, last seen %v ago", r.Name, info.Cluster.Leader, r.Lag, r.Active)
-		}
-	}
-	return ""
 }
 
 // streams calls look with each stream.

@@ -7,6 +7,6 @@
 //
 // The expected answer follows from the call alone (oracle.go). Its tool determines the
 // matching hooks (mix.go, hooks.go), a number in its input their decisions, and a rewriting
-// hook leaves a checksum of the input it saw (stamp.go). So the checks do not depend on the
+// hook leaves a checksum of the input it saw (hooks.go). So the checks do not depend on the
 // fabric's own counters.
 package fleet

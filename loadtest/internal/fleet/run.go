@@ -265,8 +265,8 @@ func (r *run) all(ctx context.Context) error {
 		if err := r.follow(together); err != nil {
 			return err
 		}
-		if err := r.collect(together); err != nil || !r.Scenario.LastKill {
-			return err
+		if !r.Scenario.LastKill {
+			return nil
 		}
 		return r.lastKill(together)
 	})
@@ -428,9 +428,9 @@ func (r *run) readable() error {
 // judge stores the audit's findings.
 func (r *run) judge() {
 	r.Findings, r.Waits, r.Attempts = r.audit.Judge(r.field.Killed()), r.audit.Waits(), r.audit.Attempts()
+	r.leaves(append(r.audit.Waiting(), r.audit.Unsure(r.field.Killed())...))
 	if r.Early {
 		r.Findings.Early = true
-		r.leaves(append(r.audit.Waiting(), r.audit.Unsure(r.field.Killed())...))
 		return
 	}
 	if late := r.Told - r.audit.Settled(); late > 0 {

@@ -3,5 +3,5 @@
 // just before the operator's request until a shim's call is refused, and until the last call
 // passes. Operator and shims share one process and its clock.
 //
-// shims.go has the shims, run.go the repetitions, and report.go the result.
+// shims.go has the shims, and run.go the repetitions and the result.
 package freeze

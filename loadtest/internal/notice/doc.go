@@ -6,5 +6,5 @@
 // and the second request, but not the hook's own time.
 //
 // worker.go is the worker that reports starts of hooks, stand.go the fabric, loss.go the
-// losses, run.go the repetitions and report.go the result.
+// losses, and run.go the repetitions and the result.
 package notice

@@ -49,6 +49,15 @@ func (d *Document) Check(name string) *Check {
 	return &d.Checks[i]
 }
 
+// Figure returns the figure of that name; false: there is none.
+func (d *Document) Figure(name string) (Figure, bool) {
+	i := slices.IndexFunc(d.Figures, func(f Figure) bool { return f.Name == name })
+	if i < 0 {
+		return Figure{}, false
+	}
+	return d.Figures[i], true
+}
+
 // Merge adds checks of the same promises.
 func (d *Document) Merge(checks []Check) {
 	for _, c := range checks {

@@ -249,3 +249,23 @@ func delivered(v *schema.Verdict) (items int) {
 	}
 	return items
 }
+
+// Lacking returns why a stream is incomplete if it needs the given number of copies besides
+// its leader's; empty: it is complete.
+func Lacking(info *jetstream.StreamInfo, copies int) string {
+	if info.Cluster == nil || info.Cluster.Leader == "" {
+		return "has no leader"
+	}
+	if n := len(info.Cluster.Replicas); n != copies {
+		return fmt.Sprintf("has %d copies besides that of its leader %s instead of %d", n, info.Cluster.Leader, copies)
+	}
+	for _, r := range info.Cluster.Replicas {
+		switch {
+		case r.Offline:
+			return fmt.Sprintf("is missing on %s, which its leader %s cannot reach", r.Name, info.Cluster.Leader)
+		case !r.Current:
+			return fmt.Sprintf("is incomplete on %s: according to its leader %s it is %d entries behind, last seen %v ago", r.Name, info.Cluster.Leader, r.Lag, r.Active)
+		}
+	}
+	return ""
+}

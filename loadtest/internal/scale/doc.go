@@ -4,7 +4,10 @@
 // its time, and the CPU time of broker and worker, which other programs on the machine
 // affect less. Each step is divided by the smallest step of the same repetition.
 //
-// scale.go lists the parts, stand.go has the processes and growth.go the results. hooks.go
-// grows hooks, matchers and workers; agents.go, connections.go, pending.go and units.go are
-// the other parts.
+// scale.go lists the parts, and growth.go has the results. hooks.go grows hooks, matchers and
+// workers, agents.go agents and connections; pending.go and units.go are the other parts.
+//
+// model.go calculates the needs of a fabric that is larger than the measured one from the cost
+// of one agent, call and item. It measures nothing. It also lists the limits of one fabric in
+// the order in which they are reached.
 package scale

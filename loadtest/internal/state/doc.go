@@ -3,5 +3,5 @@
 // also compares a broker whose queue holds many items of other agents with one whose queue
 // is empty, and counts the writes of a delivery and of a broadcast.
 //
-// state.go has the parts, site.go the processes, and teller.go the client process.
+// state.go has the parts, and site.go the processes.
 package state

@@ -135,26 +135,14 @@ func everywhere(ctx context.Context, js jetstream.JetStream) error {
 			info.Config.Replicas = servers
 			_, _ = js.UpdateStream(ctx, info.Config) // tried again until it shows
 		}
-		if !current(info) {
-			lacking = append(lacking, info.Config.Name)
+		if why := roles.Lacking(info, servers-1); why != "" {
+			lacking = append(lacking, info.Config.Name+" "+why)
 		}
 	}
 	if n == 0 || len(lacking) > 0 {
-		return fmt.Errorf("of %d streams %q are not complete", n, lacking)
+		return fmt.Errorf("of %d streams some are not complete: %s", n, strings.Join(lacking, "; "))
 	}
 	return list.Err()
-}
-
-func current(info *jetstream.StreamInfo) bool {
-	if info.Cluster == nil || info.Cluster.Leader == "" || len(info.Cluster.Replicas) != servers-1 {
-		return false
-	}
-	for _, r := range info.Cluster.Replicas {
-		if !r.Current || r.Offline {
-			return false
-		}
-	}
-	return true
 }
 
 // ask makes the client send requests and returns their figures.

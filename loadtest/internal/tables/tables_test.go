@@ -84,16 +84,16 @@ func TestViews(t *testing.T) {
 
 func TestAGridNamesItsFigures(t *testing.T) {
 	dir := figures(t, map[string]string{"bench.json": benched})
-	row := label{"no match", "no hook, %s"}
+	row := [2]string{"no match", "no hook, %s"}
 	for name, c := range map[string]struct {
-		rows []label
+		rows [][2]string
 		want string
 	}{
-		"a figure has its interval and its budget": {[]label{row}, "|  | one |\n|---|---|\n| no match | 0.700 [0.650 0.800] ≤ 0.600 OVER BUDGET |\n"},
-		"a row without a figure is an error":       {[]label{row, {"", "weather, %s"}}, `bench.json has no figure "weather, %s"`},
+		"a figure has its interval and its budget": {[][2]string{row}, "|  | one |\n|---|---|\n| no match | 0.700 [0.650 0.800] ≤ 0.600 OVER BUDGET |\n"},
+		"a row without a figure is an error":       {[][2]string{row, {"", "weather, %s"}}, `bench.json has no figure "weather, %s"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := grid{run: "bench", columns: []label{{"one", "p50, 1 caller"}}, rows: c.rows}.view(dir)
+			got, err := grid{Run: "bench", Columns: [][2]string{{"one", "p50, 1 caller"}}, Rows: c.rows}.view(dir)
 			if err != nil {
 				got = err.Error()
 			}
@@ -102,22 +102,22 @@ func TestAGridNamesItsFigures(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (grid{run: "bench", columns: []label{{"one", "p50, 1 caller"}, {"two", "p51"}}, rows: []label{row}}).view(dir); err == nil {
+	if _, err := (grid{Run: "bench", Columns: [][2]string{{"one", "p50, 1 caller"}, {"two", "p51"}}, Rows: [][2]string{row}}).view(dir); err == nil {
 		t.Error("a column without any figure is no error")
 	}
 }
 
 func TestASeriesNamesItsFigures(t *testing.T) {
-	for want, s := range map[string]series{
-		"hooks: inside broker, 1 hook, CPU of a call": {name: "hooks: inside broker", first: "1", of: "hook"},
-		"agents: 10 agents, CPU of a call":            {name: "agents", first: "10", of: "agent"},
-		"pending: for others, 0 items, CPU of a call": {name: "pending: for others", first: "0", of: "item"},
+	for want, s := range map[string][3]string{
+		"hooks: inside broker, 1 hook, CPU of a call": {"hooks: inside broker", "hook", "1"},
+		"agents: 10 agents, CPU of a call":            {"agents", "agent", "10"},
+		"pending: for others, 0 items, CPU of a call": {"pending: for others", "item", "0"},
 	} {
-		if got := s.at(s.first, "CPU of a call"); got != want {
+		if got := stepName(s[0], s[1], s[2], "CPU of a call"); got != want {
 			t.Errorf("%q instead of %q", got, want)
 		}
 	}
-	if _, err := growth(figures(t, map[string]string{"scale.json": scaled})); err == nil || !strings.Contains(err.Error(), "no figure") {
+	if _, err := View(figures(t, map[string]string{"scale.json": scaled}), "growth"); err == nil || !strings.Contains(err.Error(), "no figure") {
 		t.Errorf("a series without figures ends with %v", err)
 	}
 }
