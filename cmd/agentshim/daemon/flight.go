@@ -37,19 +37,13 @@ type flights struct {
 	byKey  map[string][]*flight // one for each agent and content
 	byPair map[string][]*flight // the moments before and after a call
 	pairs  pairing
-	queues [2][]*flight // completed flights, matched by content and by id, oldest first; including dropped ones
-	origin origin       // of the latest verdict
+	queues [2][]*flight  // completed flights, matched by content and by id, oldest first; including dropped ones
+	origin decide.Origin // of the latest verdict
 	shared sharing
 }
 
 // sharing counts deliveries that got the verdict of another one, by how they were matched.
 type sharing struct{ byID, byContent int64 }
-
-// An origin identifies what a verdict was based on.
-type origin struct {
-	fabric         string
-	config, freeze uint64
-}
 
 // A flight is one event that is being judged, or was judged recently.
 type flight struct {
@@ -60,7 +54,7 @@ type flight struct {
 	again bool          // a repeated question means that its first answer was lost
 	until time.Time     // when forget drops it; zero: it is being judged
 	fresh time.Time     // when its verdict is no longer shared
-	from  origin        // of its verdict
+	from  decide.Origin // of its verdict
 	over  chan struct{} // closed when it is judged
 	j     decide.Judgement
 	input [2]digest // of the call, and of its rewritten input
@@ -273,7 +267,7 @@ func (all *flights) land(f *flight, j decide.Judgement) {
 		all.drop(f)
 		return
 	}
-	f.from = origin{j.Verdict.Fabric, j.Verdict.ConfigVersion, j.Verdict.FreezeVersion}
+	f.from = decide.OriginOf(j.Verdict)
 	all.origin = f.from
 	*queue = append(*queue, f)
 	if len(*queue) > maxFlights {

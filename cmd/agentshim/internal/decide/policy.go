@@ -30,15 +30,17 @@ type policy struct {
 	listed []string  // the stored fabrics of the URLs
 	all    []*fabric // the policy of each, in that order, and policies that could not be stored
 	faulty error     // why some fabrics may be unknown
-	seen   origin    // the origin of the last verdict
+	seen   Origin    // the origin of the last verdict
 }
 
-// An origin identifies the fabric and the policy version of a verdict.
-type origin struct {
-	fabric  string
-	version uint64
-	freeze  uint64 // the version of the freezes
+// An Origin identifies the fabric, and the versions of its policy and freezes, of a verdict.
+type Origin struct {
+	fabric          string
+	version, freeze uint64
 }
+
+// OriginOf returns the origin of a verdict.
+func OriginOf(v *schema.Verdict) Origin { return Origin{v.Fabric, v.ConfigVersion, v.FreezeVersion} }
 
 // list returns the fabrics that answered at the URLs, and how many of them answered at the first one.
 func (p *policy) list() (all []string, first int, err error) {
@@ -145,7 +147,7 @@ func (p *policy) heard(v *schema.Verdict) bool {
 	defer p.mu.Unlock()
 	p.load()
 	if v.Fabric != "" {
-		p.seen = origin{v.Fabric, v.ConfigVersion, v.FreezeVersion}
+		p.seen = OriginOf(v)
 	}
 	return p.stale()
 }
