@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
@@ -86,32 +87,29 @@ func (j *job) conversation(ctx context.Context, e *schema.Event) (jsontext.Value
 	return h.all, err
 }
 
-// fetchAll fetches parts, several at a time.
+// fetchAll fetches parts, several at a time. A started fetch continues after an error, because
+// other calls may wait for it.
 func (w *Worker) fetchAll(ctx context.Context, refs []schema.Object) ([]*part, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	parts, slots := make([]*part, len(refs)), make(chan struct{}, partsAtOnce)
-	var all sync.WaitGroup
+	all, running := errgroup.WithContext(ctx)
+	all.SetLimit(partsAtOnce)
+	parts := make([]*part, len(refs))
 	for i, o := range refs {
 		if parts[i] = w.parts.cached(o.Digest); parts[i] != nil {
 			continue
 		}
-		slots <- struct{}{}
-		if ctx.Err() != nil {
-			break // a started fetch continues, because other calls may wait for it
-		}
-		all.Go(func() {
-			defer func() { <-slots }()
-			p, err := w.parts.get(ctx, o)
-			if err != nil {
-				cancel(err) // the other fetches are useless now
+		all.Go(func() (err error) {
+			if running.Err() == nil { // otherwise it is useless now
+				parts[i], err = w.parts.get(running, o)
 			}
-			parts[i] = p
+			return err
 		})
 	}
-	all.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	err := all.Wait()
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return parts, nil
 }

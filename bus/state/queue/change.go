@@ -127,11 +127,6 @@ func allowance(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrAllowance, fmt.Sprintf(format, args...))
 }
 
-// sentenceOfReserve returns the part of an error that explains the reserve.
-func sentenceOfReserve(percent int) string {
-	return fmt.Sprintf(", and %d %% of the room are reserved for operators and rounds (--reserve); try again when some were delivered or expired", percent)
-}
-
 func full(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrFull, fmt.Sprintf(format, args...))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
@@ -111,40 +112,29 @@ func (c *claim) plan(ctx context.Context, k *known, v *view) (*plan, error) {
 
 // read reads the items whose texts are not in memory, and those that may have ended, from the leader.
 func (c *claim) read(ctx context.Context, taken []*entry) error {
-	var missing []*entry
-	for _, e := range taken {
-		if c.texts[e.seq()] == nil && (!e.held || c.queue.index.doubtful(e)) {
-			missing = append(missing, e)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
 	var (
-		wg   sync.WaitGroup
-		mu   sync.Mutex // guards texts, gone and errs
-		errs []error
-		next = make(chan *entry)
+		all errgroup.Group
+		mu  sync.Mutex // guards texts and gone
 	)
-	for range min(readers, len(missing)) {
-		wg.Go(func() {
-			for e := range next {
-				it, err := c.queue.text(ctx, e)
-				mu.Lock()
-				if c.texts[e.seq()] = it; errors.Is(err, errGone) {
-					c.gone[e.seq()] = true
-				}
-				errs = append(errs, err)
-				mu.Unlock()
+	all.SetLimit(readers)
+	for _, e := range taken {
+		mu.Lock()
+		known := c.texts[e.seq()] != nil
+		mu.Unlock()
+		if known || e.held && !c.queue.index.doubtful(e) {
+			continue
+		}
+		all.Go(func() error {
+			it, err := c.queue.text(ctx, e)
+			mu.Lock()
+			defer mu.Unlock()
+			if c.texts[e.seq()] = it; errors.Is(err, errGone) {
+				c.gone[e.seq()] = true
 			}
+			return err
 		})
 	}
-	for _, e := range missing {
-		next <- e
-	}
-	close(next)
-	wg.Wait()
-	return errors.Join(errs...)
+	return all.Wait()
 }
 
 // text reads an item from the leader.

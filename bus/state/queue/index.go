@@ -28,6 +28,16 @@ const (
 	forAll
 )
 
+func kindOf(it *schema.Item) scopeKind {
+	switch {
+	case it.Scope.Session != "":
+		return forSession
+	case it.Scope.Agent == "":
+		return forAll
+	}
+	return forAgent
+}
+
 // An entry is an item in the mirror. It never changes.
 type entry struct {
 	// item is the item, without its texts if they are not held.
@@ -163,13 +173,7 @@ func (x *index) put(it *schema.Item) *entry {
 
 // entry makes an entry. The caller holds the lock.
 func (x *index) entry(it *schema.Item) *entry {
-	e := &entry{item: *it, size: textSize(it), match: x.matcher(it.Matcher)}
-	switch {
-	case it.Scope.Session != "":
-		e.kind = forSession
-	case it.Scope.Agent == "":
-		e.kind = forAll
-	}
+	e := &entry{item: *it, size: textSize(it), match: x.matcher(it.Matcher), kind: kindOf(it)}
 	if e.held = e.size <= heldContent && x.held+e.size <= heldBytes; e.held {
 		x.held += e.size
 	} else {

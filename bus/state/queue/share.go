@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"fmt"
+
 	"github.com/hookfabric/hookfabric/bus/state/kv"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -83,7 +85,7 @@ func left(it *schema.Item, o *Options) string {
 	if it.Author == "" || o.Reserve == 0 {
 		return ""
 	}
-	return sentenceOfReserve(o.Reserve)
+	return fmt.Sprintf(", and %d %% of the room are reserved for operators and rounds (--reserve); try again when some were delivered or expired", o.Reserve)
 }
 
 // allows returns why the author's allowance does not permit an item; nil: it does. The caller holds the lock.

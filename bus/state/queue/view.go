@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"container/heap"
 	"maps"
 	"slices"
@@ -70,12 +71,7 @@ func (x *index) copy(scope string) []*entry {
 // merged returns the items of all lists in the order of their sequences.
 func (v *view) merged() []*entry {
 	all := slices.Concat(v.own, v.session, v.all)
-	slices.SortFunc(all, func(a, b *entry) int {
-		if a.seq() < b.seq() {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.seq(), b.seq()) })
 	return all
 }
 

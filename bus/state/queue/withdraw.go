@@ -48,14 +48,7 @@ func (q *Queue) current(ctx context.Context, key string) (*entry, schema.ItemSta
 	if err != nil {
 		return nil, "", unavailable(err)
 	}
-	e := &entry{item: *it, held: true}
-	switch {
-	case it.Scope.Session != "":
-		e.kind = forSession
-	case it.Scope.Agent == "":
-		e.kind = forAll
-	}
-	return e, "", nil
+	return &entry{item: *it, held: true, kind: kindOf(it)}, "", nil
 }
 
 // withdraw ends the item; here: this process ended it, or it stays.
