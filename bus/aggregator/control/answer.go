@@ -96,20 +96,12 @@ func (c *Control) handOn(ctx context.Context, agent, author string, req *schema.
 		return nil, c.counted(author, err)
 	}
 	if !receipt.Duplicate {
-		c.answered(ctx, q, agent, req.Session)
+		// The queue has accepted the answer, so a failure to count it changes nothing.
+		_ = c.opt.Life.TryWrite(ctx, func(ctx context.Context) error {
+			return q.Note(ctx, agent, req.Session, func(p *schema.Peers) { p.Answers++ })
+		})
 	}
 	return &schema.AnswerReceipt{Receipt: receipt, Name: named.Name, Label: named.Label}, nil
-}
-
-// answered counts an agent's own answers in a session. The queue has accepted the answer by then,
-// so a failure to count it changes nothing.
-func (c *Control) answered(ctx context.Context, q stores.Queue, agent, session string) {
-	note := func(ctx context.Context) error {
-		return q.Note(ctx, agent, session, func(p *schema.Peers) { p.Answers++ })
-	}
-	if err := note(ctx); err != nil {
-		c.opt.Life.Write(note)
-	}
 }
 
 // mayAnswer returns nil if the author of an answer has room for it, before anything of it is

@@ -146,9 +146,8 @@ func (s *Deliverer) Release(ctx context.Context, agent, session string) {
 	if s.opt.Queue == nil {
 		return
 	}
-	if err := s.Checkpoint(ctx, agent, session); err != nil {
+	if err := s.opt.Life.TryWrite(ctx, func(ctx context.Context) error { return s.Checkpoint(ctx, agent, session) }); err != nil {
 		s.opt.Report.Log.Unreachable(observe.QueueStore, err)
-		s.opt.Life.Write(func(ctx context.Context) error { return s.Checkpoint(ctx, agent, session) })
 	}
 }
 
@@ -177,13 +176,12 @@ func (s *Deliverer) observe(o stages.Observer, req *dispatch.Request) {
 	if known := peers.Clone(); !o.Observe(e, &known) {
 		return
 	}
-	note := func(ctx context.Context) error {
-		return q.Note(ctx, req.Agent, req.Session, func(p *schema.Peers) { o.Observe(e, p) })
-	}
 	ctx, cancel := s.opt.Life.ForCall(req.Deadline)
 	defer cancel()
-	if err := note(ctx); err != nil {
+	err = s.opt.Life.TryWrite(ctx, func(ctx context.Context) error {
+		return q.Note(ctx, req.Agent, req.Session, func(p *schema.Peers) { o.Observe(e, p) })
+	})
+	if err != nil {
 		s.opt.Report.Log.Unreachable(observe.QueueStore, err)
-		s.opt.Life.Write(note)
 	}
 }

@@ -198,11 +198,12 @@ func (q *admissionQueue) held() int {
 // A fifo is events in the order in which they came, and their size.
 type fifo struct {
 	events []*Arrival
+	first  int // the index of the oldest
 	bytes  int
 }
 
-func (f *fifo) len() int        { return len(f.events) }
-func (f *fifo) front() *Arrival { return f.events[0] }
+func (f *fifo) len() int        { return len(f.events) - f.first }
+func (f *fifo) front() *Arrival { return f.events[f.first] }
 
 func (f *fifo) push(e *Arrival) {
 	f.events = append(f.events, e)
@@ -210,16 +211,18 @@ func (f *fifo) push(e *Arrival) {
 }
 
 func (f *fifo) pop() *Arrival {
-	e := f.events[0]
-	f.events[0] = nil // until append moves the others
-	f.events = f.events[1:]
+	e := f.events[f.first]
+	f.events[f.first] = nil
 	f.bytes -= e.size()
+	if f.first++; 2*f.first > len(f.events) && (f.len() == 0 || f.first >= 1024) {
+		f.events, f.first = slices.Delete(f.events, 0, f.first), 0
+	}
 	return e
 }
 
 // remove takes out the events for which a condition holds.
 func (f *fifo) remove(holds func(*Arrival) bool) (some []*Arrival) {
-	f.events = slices.DeleteFunc(f.events, func(e *Arrival) bool {
+	f.events = slices.DeleteFunc(f.events[f.first:], func(e *Arrival) bool {
 		if !holds(e) {
 			return false
 		}
@@ -227,5 +230,6 @@ func (f *fifo) remove(holds func(*Arrival) bool) (some []*Arrival) {
 		some = append(some, e)
 		return true
 	})
+	f.first = 0
 	return some
 }

@@ -10,7 +10,8 @@ import (
 // A callBeat sends a heartbeat every 250 ms for one call that is still alive. Nearly all calls end
 // long before the first one.
 type callBeat struct {
-	send func()
+	send  func(reply string)
+	reply string
 
 	mu    sync.Mutex // guards the following fields
 	timer *time.Timer
@@ -18,8 +19,8 @@ type callBeat struct {
 }
 
 // startBeat sends the first beat after a time.
-func startBeat(first time.Duration, send func()) *callBeat {
-	b := &callBeat{send: send}
+func startBeat(first time.Duration, reply string, send func(reply string)) *callBeat {
+	b := &callBeat{send: send, reply: reply}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.timer = time.AfterFunc(first, b.beat)
@@ -30,7 +31,7 @@ func (b *callBeat) beat() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.ended {
-		b.send()
+		b.send(b.reply)
 		b.timer.Reset(schema.BeatEvery)
 	}
 }

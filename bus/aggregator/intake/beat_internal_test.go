@@ -18,7 +18,7 @@ func TestCallBeats(t *testing.T) {
 		began, heard := time.Now(), map[string][]time.Duration{}
 		var mu sync.Mutex // guards heard
 		begin := func(reply string) *callBeat {
-			return startBeat(schema.BeatEvery, func() {
+			return startBeat(schema.BeatEvery, reply, func(reply string) {
 				mu.Lock()
 				defer mu.Unlock()
 				heard[reply] = append(heard[reply], time.Since(began))

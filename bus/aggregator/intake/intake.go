@@ -54,11 +54,17 @@ type Intake struct {
 	ctx   context.Context //nolint:containedctx // the life of the aggregator
 	first *receiver
 	again *receiver // of those that shims repeat
+	// beat sends a heartbeat of a call. A lost connection does not end the heartbeats: it may be back
+	// when the next one is due.
+	beat func(reply string)
 }
 
 // New makes an Intake that works until ctx ends. [Intake.Open] begins to receive.
 func New(ctx context.Context, opt Options) *Intake {
 	in := &Intake{opt: opt, ctx: ctx}
+	in.beat = func(reply string) {
+		_ = opt.Events.PublishMsg(&nats.Msg{Subject: reply, Header: nats.Header{schema.HeaderBeat: {"1"}}})
+	}
 	in.first, in.again = in.receiver(opt.Calls), in.receiver(max(1, opt.Calls/againShare))
 	return in
 }
@@ -140,7 +146,7 @@ func (e *Arrival) Answered() *observe.Answered {
 // BeginBeat begins the heartbeats of a call, unless they have begun.
 func (in *Intake) BeginBeat(e *Arrival) {
 	if e.beat == nil {
-		e.beat = startBeat(time.Until(e.At.Add(schema.BeatEvery)), func() { in.sendBeat(e.Msg.Reply) })
+		e.beat = startBeat(time.Until(e.At.Add(schema.BeatEvery)), e.Msg.Reply, in.beat)
 	}
 }
 
@@ -150,10 +156,4 @@ func (in *Intake) EndBeat(e *Arrival) {
 		e.beat.end()
 		e.beat = nil
 	}
-}
-
-// sendBeat sends a heartbeat of a call. A lost connection does not end the heartbeats: it may be
-// back when the next one is due.
-func (in *Intake) sendBeat(reply string) {
-	_ = in.opt.Events.PublishMsg(&nats.Msg{Subject: reply, Header: nats.Header{schema.HeaderBeat: {"1"}}})
 }

@@ -151,12 +151,7 @@ func Gauges(q Stats) prometheus.Collector {
 }
 
 // Describe names the metrics.
-func (g *gauges) Describe(to chan<- *prometheus.Desc) {
-	to <- g.pending
-	to <- g.oldest
-	to <- g.lag
-	to <- g.remembered
-}
+func (g *gauges) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(g, to) }
 
 // Collect looks them up.
 func (g *gauges) Collect(to chan<- prometheus.Metric) {

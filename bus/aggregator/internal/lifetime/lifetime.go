@@ -70,6 +70,15 @@ func (l *Lifetime) Write(do func(context.Context) error) {
 	})
 }
 
+// TryWrite runs a write, and again in the background if it fails.
+func (l *Lifetime) TryWrite(ctx context.Context, do func(context.Context) error) error {
+	err := do(ctx)
+	if err != nil {
+		l.Write(do)
+	}
+	return err
+}
+
 // ForCall returns a context for a call's use of the stores. It ends early enough for the verdict to
 // be sent before the call's deadline.
 func (l *Lifetime) ForCall(deadline time.Time) (context.Context, context.CancelFunc) {
