@@ -28,6 +28,7 @@ import (
 // A Scope determines the agents that an installation is for.
 type Scope string
 
+// The scopes.
 const (
 	User    Scope = "user"    // for all agents of one user
 	Project Scope = "project" // for the agents that work in one folder

@@ -15,10 +15,11 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-const (
-	DefaultAskTimeout = 5 * time.Minute // the default limit for a person's answer
-	maxShown          = 2000            // how much of a call's arguments the person sees, in bytes
-)
+// DefaultAskTimeout is the default limit for a person's answer.
+const DefaultAskTimeout = 5 * time.Minute
+
+// maxShown is how much of a call's arguments the person sees, in bytes.
+const maxShown = 2000
 
 // An elicitation asks the client's user, with requests of which the server sees nothing.
 type elicitation struct {

@@ -24,10 +24,11 @@ type Channel interface {
 	Take(names ...string) (content string, done func(told bool))
 }
 
-const (
-	DefaultTimeout = 60 * time.Second       // the default of [Guard.Timeout]
-	ackTime        = 100 * time.Millisecond // limits the time for the acknowledgement of a delivery
-)
+// DefaultTimeout is the default of [Guard.Timeout].
+const DefaultTimeout = 60 * time.Second
+
+// ackTime limits the time for the acknowledgement of a delivery.
+const ackTime = 100 * time.Millisecond
 
 // A Guard asks the fabric about tool calls, before and after the server runs them.
 type Guard struct {

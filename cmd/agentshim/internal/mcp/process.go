@@ -11,10 +11,11 @@ import (
 	"time"
 )
 
-const (
-	DefaultGrace = 5 * time.Second        // the default of [Process.Grace]
-	shortGrace   = 500 * time.Millisecond // the grace when the proxy itself must end
-)
+// DefaultGrace is the default of [Process.Grace].
+const DefaultGrace = 5 * time.Second
+
+// shortGrace is the grace when the proxy itself must end.
+const shortGrace = 500 * time.Millisecond
 
 // A Process is a server that the proxy starts, and that ends with the proxy.
 type Process struct {

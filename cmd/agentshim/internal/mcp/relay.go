@@ -21,8 +21,10 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/peer"
 )
 
+// TokenHeader is where a client may send the relay's token, instead of in the path.
+const TokenHeader = "Hook-Token"
+
 const (
-	TokenHeader   = "Hook-Token"    // where a client may send the relay's token, instead of in the path
 	wellKnown     = "/.well-known/" // begins the paths of public metadata
 	maxRelayBytes = 512 << 20       // bounds the memory for calls, messages and answers of a [Relay]
 )

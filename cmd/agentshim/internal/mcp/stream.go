@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-const (
-	MaxMessage = 64 << 20 // the length limit of a message, in bytes
-	// excerpt is how many bytes of each end of a too long message the proxy keeps, and the size of buffers.
-	excerpt = 64 << 10
-)
+// MaxMessage is the length limit of a message, in bytes.
+const MaxMessage = 64 << 20
+
+// excerpt is how many bytes of each end of a too long message the proxy keeps, and the size of buffers.
+const excerpt = 64 << 10
 
 // A tooLongError is a message over the limit. It has the first and the last bytes of it.
 type tooLongError struct{ head, tail []byte }

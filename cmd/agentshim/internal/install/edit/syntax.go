@@ -8,6 +8,7 @@ import (
 // A Syntax is the set of extensions of JSON that a reader accepts.
 type Syntax int
 
+// The extensions of JSON.
 const (
 	Comments Syntax = 1 << iota // those of JavaScript, // and /* */
 	Mark                        // a byte order mark before the text
