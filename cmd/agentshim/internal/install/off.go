@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -115,7 +116,10 @@ func settings(file string) *edit.Doc {
 	text := f.content
 	if filepath.Ext(file) == ".toml" {
 		m, err := readTOML(text)
-		if text, _ = schema.Marshal(m); err != nil {
+		if err == nil {
+			text, err = schema.Marshal(finite(m))
+		}
+		if err != nil {
 			return nil
 		}
 	}
@@ -124,6 +128,25 @@ func settings(file string) *edit.Doc {
 		return nil
 	}
 	return d
+}
+
+// finite returns a value of TOML without the numbers that JSON does not have.
+func finite(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return nil
+		}
+	case []any:
+		for i := range v {
+			v[i] = finite(v[i])
+		}
+	case table:
+		for k := range v {
+			v[k] = finite(v[k])
+		}
+	}
+	return v
 }
 
 func settingIn(file string, path ...string) jsontext.Value {

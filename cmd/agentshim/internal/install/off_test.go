@@ -42,7 +42,7 @@ func TestASwitchCountsWhereItsRuntimeReadsIt(t *testing.T) {
 		{"another file for the managed one", "gemini", install.Managed, nil, map[string]string{"GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/tmp/mine.json"}, "GEMINI_CLI_SYSTEM_SETTINGS_PATH"},
 		{"another file, of user's hooks", "gemini", install.User, nil, map[string]string{"GEMINI_CLI_SYSTEM_SETTINGS_PATH": "/tmp/mine.json"}, ""},
 
-		{"the user's", "codex", install.User, tree{"root/home/u/.codex/config.toml": "[features]\nhooks = false\n"}, nil, "features.hooks"},
+		{"the user's", "codex", install.User, tree{"root/home/u/.codex/config.toml": "limit = inf\n[features]\nhooks = false\n"}, nil, "features.hooks"},
 		{"the user's, of managed hooks", "codex", install.Managed, tree{"root/home/u/.codex/config.toml": "[features]\nhooks = false\n"}, nil, ""},
 		{"the user's", "qwen", install.User, tree{"project/.qwen/settings.json": `{"disableAllHooks": true}`}, nil, "disableAllHooks"},
 		{"another runtime's word", "qwen", install.User, tree{"project/.qwen/settings.json": `{"hooksConfig": {"enabled": false}}`}, nil, ""},
