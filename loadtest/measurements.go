@@ -74,7 +74,7 @@ func measurements() []measurement {
 			example: "  loadtest freeze --shims 200",
 			run:     measuredBy(freeze.Run), check: freeze.Check,
 			flags: func(f *pflag.FlagSet, o *bench.Options) {
-				f.IntVar(&o.Shims, "shims", freeze.Shims, "number of shims, each with its own connection (--quick: 100)")
+				f.IntVar(&o.Shims, "shims", freeze.DefaultShims, "number of shims, each with its own connection (--quick: 100)")
 			},
 		},
 		{
@@ -93,7 +93,6 @@ func measuredBy[R outcome](run func(context.Context, bench.Options) (R, error)) 
 	return func(ctx context.Context, o bench.Options) (outcome, error) { return run(ctx, o) }
 }
 
-// command returns the command line of the measurement.
 func (m measurement) command() *cobra.Command {
 	c := &cobra.Command{Use: m.name, Short: m.short, Example: m.example, Args: noArgs}
 	f, o := flags(c), new(bench.Options)

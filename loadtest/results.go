@@ -98,7 +98,6 @@ func (f *comparing) run(c *cobra.Command) error {
 	return nil
 }
 
-// readAll reads the results in files.
 func readAll(files []string) ([]*report.Document, error) {
 	var all []*report.Document
 	for _, file := range files {
@@ -178,7 +177,6 @@ func tablesCommand() *cobra.Command {
 	return c
 }
 
-// printTables prints all views with figures.
 func printTables(c *cobra.Command, dir string) error {
 	for _, name := range tables.Names() {
 		view, err := tables.View(dir, name)

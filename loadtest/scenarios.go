@@ -131,7 +131,6 @@ func quickly(f *pflag.FlagSet, s *scenario.Scenario) {
 	}
 }
 
-// command returns the command line of a bundled scenario.
 func (b bundle) command() *cobra.Command {
 	c := &cobra.Command{Use: b.name, Short: b.short, Example: b.example, Args: noArgs}
 	s, err := scenario.Shipped(b.name)
@@ -148,7 +147,6 @@ func (b bundle) command() *cobra.Command {
 	return c
 }
 
-// runCommand runs a scenario from a file.
 func runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "run FILE", Short: "Run the scenario in a YAML file", Args: oneArg("name one scenario file: loadtest run FILE"),

@@ -174,7 +174,6 @@ func (f *measuring) drawn(docs ...*report.Document) error {
 	return errors.Join(errs...)
 }
 
-// writePage writes documents as HTML.
 func writePage(file string, docs ...*report.Document) error {
 	var page bytes.Buffer
 	if err := report.HTML(&page, docs...); err != nil {

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/internal/faults"
 	"github.com/hookfabric/hookfabric/loadtest/internal/field"
 	"github.com/hookfabric/hookfabric/loadtest/internal/fleet"
+	"github.com/hookfabric/hookfabric/loadtest/internal/freeze"
 	"github.com/hookfabric/hookfabric/loadtest/internal/proc"
 	"github.com/hookfabric/hookfabric/loadtest/internal/report"
 	"github.com/hookfabric/hookfabric/loadtest/internal/scenario"
@@ -134,13 +136,13 @@ func TestABrokerThatLacksSomethingIsFound(t *testing.T) {
 }
 
 func TestAFreezeThatIsNotObeyedIsFound(t *testing.T) {
-	f := frozen{brokers: 3, cut: 1, asked: at(10), answered: at(20), probes: []probe{
-		{broker: 1, asked: at(9), answered: at(9.1), passed: true},
-		{broker: 1, asked: at(11), answered: at(12), passed: true},
-		{broker: 1, asked: at(15), answered: at(21)},
-		{broker: 1, asked: at(25), answered: at(26), refused: true},
-		{broker: 2, asked: at(11), answered: at(11.5), refused: true},
-		{broker: 3, asked: at(11), answered: at(11.5), refused: true},
+	f := frozen{brokers: 3, cut: 1, asked: at(10), answered: at(20), probes: []freeze.Call{
+		{Shim: 0, Asked: at(9), Answered: at(9.1)},
+		{Shim: 0, Asked: at(11), Answered: at(12)},
+		{Shim: 0, Asked: at(15), Answered: at(21), Err: context.DeadlineExceeded},
+		{Shim: 0, Asked: at(25), Answered: at(26), Refused: true},
+		{Shim: 1, Asked: at(11), Answered: at(11.5), Refused: true},
+		{Shim: 2, Asked: at(11), Answered: at(11.5), Refused: true},
 	}}
 	var kept report.Check
 	f.judge(&kept, false)
@@ -154,9 +156,9 @@ func TestAFreezeThatIsNotObeyedIsFound(t *testing.T) {
 		t.Errorf("the cut is not over yet: %+v", early)
 	}
 	f.probes, f.missing = append(f.probes,
-		probe{broker: 2, asked: at(19), answered: at(20.5), passed: true},
-		probe{broker: 2, asked: at(19), answered: at(21.5), passed: true},
-		probe{broker: 3, asked: at(21), answered: at(22), passed: true}), []string{"broker-2"}
+		freeze.Call{Shim: 1, Asked: at(19), Answered: at(20.5)},
+		freeze.Call{Shim: 1, Asked: at(19), Answered: at(21.5)},
+		freeze.Call{Shim: 2, Asked: at(21), Answered: at(22)}), []string{"broker-2"}
 	f.judge(&kept, false)
 	want = probedBroker{passed: 2, last: 11500 * time.Millisecond, confirmed: 1, refused: 1, first: 1500 * time.Millisecond}
 	if got := f.through(2); got != want || kept.Wrong != 4 {

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/client"
 	"github.com/hookfabric/hookfabric/loadtest/internal/field"
+	"github.com/hookfabric/hookfabric/loadtest/internal/freeze"
 	"github.com/hookfabric/hookfabric/loadtest/internal/load"
 	"github.com/hookfabric/hookfabric/loadtest/internal/report"
 	"github.com/hookfabric/hookfabric/loadtest/internal/roles"
@@ -20,23 +19,15 @@ import (
 )
 
 const (
-	// probed matches the agents that are frozen. None of them is the fleet's.
-	probed = "probe-*"
-	// probeEvery is how often each of them asks, and probeIn the time limit of one call.
+	// probed matches the agents that are frozen, one at each broker. None of them is the
+	// fleet's. probeEvery is how often each of them asks.
+	probed     = "probe-*"
 	probeEvery = 50 * time.Millisecond
-	probeIn    = 5 * time.Second
 	// frozenIn is how long a freeze may take until all brokers that run obey it, and operatorIn
 	// how much longer an operator waits for the confirmation.
 	frozenIn   = 30 * time.Second
 	operatorIn = 12 * time.Second
 )
-
-// A probe is one call of a frozen agent.
-type probe struct {
-	broker          int
-	asked, answered time.Time
-	passed, refused bool // neither: it got no answer
-}
 
 // frozen is a freeze during a fault.
 type frozen struct {
@@ -46,68 +37,23 @@ type frozen struct {
 	healed          time.Time
 	confirmed       int
 	missing         []string
-	probes          []probe
-}
-
-// prober sends the probes of one frozen agent through one broker.
-type prober struct {
-	broker int
-	c      *client.Client
-	work   sync.WaitGroup
-
-	mu     sync.Mutex // guards probes
-	probes []probe
-}
-
-func (p *prober) run(ctx context.Context) {
-	for load.Pause(ctx, probeEvery) {
-		p.work.Go(func() { p.ask(ctx) })
-	}
-	p.work.Wait()
-}
-
-func (p *prober) ask(ctx context.Context) {
-	within, cancel := context.WithTimeout(ctx, probeIn)
-	defer cancel()
-	one := probe{broker: p.broker, asked: time.Now()}
-	v, err := p.c.Ask(within, &schema.Event{
-		HookType: schema.PreToolUse, AgentID: fmt.Sprint("probe-", p.broker), SessionID: "freeze", ToolName: "unmatched", ToolInput: []byte(`{}`),
-	})
-	one.answered = time.Now()
-	if ctx.Err() != nil {
-		return // the probing is over
-	}
-	one.refused = err == nil && v.Frozen && v.Decision == schema.Deny
-	one.passed = err == nil && v.Decision != schema.Deny
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.probes = append(p.probes, one)
+	probes          []freeze.Call // shim 0 is at broker 1
 }
 
 // probe asks through each broker as long as during runs.
-func (r *cluster) probe(ctx context.Context, during func(context.Context) error) ([]probe, error) {
-	g, together := errgroup.WithContext(ctx)
-	asking, stop := context.WithCancel(together)
-	defer stop()
-	var all []*prober
+func (r *cluster) probe(ctx context.Context, during func(context.Context) error) ([]freeze.Call, error) {
+	var urls []string
 	for n := range r.scenario.Fabric.Brokers {
-		c, err := client.Connect(ctx, client.Options{URL: r.x.Field().Peer(n + 1), Name: "loadtest probe"})
-		if err != nil {
-			return nil, err
-		}
-		defer c.Close()
-		all = append(all, &prober{broker: n + 1, c: c})
+		urls = append(urls, r.x.Field().Peer(n+1))
 	}
-	for _, p := range all {
-		g.Go(func() error { p.run(asking); return nil })
+	all, err := freeze.Connect(ctx, urls, strings.TrimSuffix(probed, "-*"), probeEvery)
+	if err != nil {
+		return nil, err
 	}
-	g.Go(func() error { defer stop(); return during(together) })
-	err := g.Wait()
-	var probes []probe
-	for _, p := range all {
-		probes = append(probes, p.probes...)
-	}
-	return probes, err
+	all.Begin(ctx)
+	err = during(ctx)
+	all.Close()
+	return all.Take(), err
 }
 
 // freezes causes a step's fault. During the fault an operator freezes agents through
@@ -180,24 +126,24 @@ type probedBroker struct {
 // through counts the calls through one broker.
 func (f *frozen) through(broker int) (t probedBroker) {
 	for _, p := range f.probes {
-		if p.broker != broker || p.asked.Before(f.asked) {
+		if p.Shim != broker-1 || p.Asked.Before(f.asked) {
 			continue
 		}
-		after := p.answered.Sub(f.asked)
+		after := p.Answered.Sub(f.asked)
 		switch {
-		case p.passed:
-			t.passed++
-			t.last = max(t.last, after)
-			if p.asked.After(f.answered) || p.answered.Sub(f.answered) > slack {
-				t.confirmed++
-			}
-		case p.refused:
+		case p.Err != nil:
+			t.unanswered++
+		case p.Refused:
 			t.refused++
 			if t.first == 0 || after < t.first {
 				t.first = after
 			}
 		default:
-			t.unanswered++
+			t.passed++
+			t.last = max(t.last, after)
+			if p.Asked.After(f.answered) || p.Answered.Sub(f.answered) > slack {
+				t.confirmed++
+			}
 		}
 	}
 	return t

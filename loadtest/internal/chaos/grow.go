@@ -125,7 +125,6 @@ func explained(all []growth) {
 	}
 }
 
-// promise returns the promise about the quantity.
 func (g growth) promise() string {
 	if g.quantity.told > 0 || g.headroom > 0 {
 		return g.name + " did not grow by more than the index of delivered messages"
@@ -320,7 +319,6 @@ func born(m *fleet.Measured, member string) float64 {
 	return at
 }
 
-// heapPlots returns the plots of the heap after garbage collections.
 func heapPlots(settled []left, m *fleet.Measured) []report.Plot {
 	x, marks := report.Axis{Label: "time since measuring began", Unit: "s"}, faults.Marks(m.Done, m.Began)
 	heap := report.Plot{Title: "Heap after a collection over time", X: x, Y: report.Axis{Label: "heap in use", Unit: "B"}, Marks: marks}

@@ -145,7 +145,6 @@ func (r *cluster) step(ctx context.Context, one *partLoad, f faults.Fault) (step
 	return s, nil
 }
 
-// cause causes a step's fault.
 func (r *cluster) cause(ctx context.Context, s *step) error {
 	s.From = time.Now()
 	err := r.x.Field().Fault(ctx, s.Fault)

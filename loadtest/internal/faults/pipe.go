@@ -56,7 +56,6 @@ func (p *pair) reset() {
 	})
 }
 
-// close closes both ends.
 func (p *pair) close() { p.end(func(net.Conn) {}) }
 
 func (p *pair) end(first func(net.Conn)) {

@@ -143,7 +143,6 @@ func (f *Field) Add(ctx context.Context, s faults.Spec) (*faults.Victim, error) 
 	return f.start(ctx, s)
 }
 
-// start starts a member.
 func (f *Field) start(ctx context.Context, s faults.Spec) (*faults.Victim, error) {
 	v := f.member(s)
 	return v, v.Start(ctx)

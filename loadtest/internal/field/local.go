@@ -74,7 +74,6 @@ func (f *Field) alone(c roles.BrokerConfig) roles.BrokerConfig {
 	return c
 }
 
-// addWorkers starts the workers.
 func (f *Field) addWorkers(ctx context.Context) error {
 	for i := range f.config.Workers {
 		if _, err := f.Add(ctx, faults.Spec{Name: Numbered(Worker, i+1), Role: f.config.WorkerRole, Config: f.config.Worker}); err != nil {

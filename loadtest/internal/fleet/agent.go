@@ -49,7 +49,6 @@ func (a *agent) next(ctx context.Context, leave bool) {
 	}
 }
 
-// toolTime returns a random duration of a tool.
 func (a *agent) toolTime() time.Duration {
 	return time.Duration(a.random.ExpFloat64() * float64(a.Scenario.ToolTime))
 }

@@ -2,10 +2,8 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/hookfabric/hookfabric/cmd/agentshim/daemon"
 	"github.com/hookfabric/hookfabric/loadtest/internal/audit"
 	"github.com/hookfabric/hookfabric/loadtest/internal/proc"
+	"github.com/hookfabric/hookfabric/loadtest/internal/roles"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -39,19 +38,8 @@ func startDaemon(ctx context.Context, c DaemonConfig) (*proc.Role, error) {
 	if err := os.WriteFile(d.name, []byte(c.By), 0o600); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan int, 1)
-	go func() {
-		ended <- agentshim.Main(ctx, []string{"serve", "--nats", c.NATS, "--state", c.State, "--socket", d.c.Socket, "--http", ""},
-			strings.NewReader(""), os.Stderr, os.Stderr)
-	}()
-	return &proc.Role{Close: func() error {
-		stop()
-		if code := <-ended; code != 0 {
-			return fmt.Errorf("the daemon ended with exit code %d", code)
-		}
-		return nil
-	}}, nil
+	p := roles.Run(context.WithoutCancel(ctx), agentshim.Main, "serve", "--nats", c.NATS, "--state", c.State, "--socket", d.c.Socket, "--http", "")
+	return &proc.Role{Close: p.Close}, nil
 }
 
 // A connection is how agents ask the fabric: directly, or through a daemon.

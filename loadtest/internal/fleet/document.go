@@ -303,7 +303,6 @@ func own(member string) bool {
 	return kind == scenario.Driver || kind == scenario.Producer || kind == behindDaemon
 }
 
-// plots returns the plots over time.
 func (m *Measured) plots() []report.Plot {
 	plot := func(title string, y report.Axis) report.Plot {
 		return report.Plot{Title: title, X: report.Axis{Label: "time since measuring began", Unit: "s"}, Y: y, Marks: faults.Marks(m.Done, m.Began)}

@@ -16,7 +16,6 @@ import (
 	"github.com/hookfabric/hookfabric/loadtest/internal/load"
 	"github.com/hookfabric/hookfabric/loadtest/internal/proc"
 	"github.com/hookfabric/hookfabric/loadtest/internal/scenario"
-	"github.com/hookfabric/hookfabric/schema"
 )
 
 // Driver is the role of a process that runs a part of the agents.
@@ -142,7 +141,7 @@ func startDriver(ctx context.Context, c DriverConfig) (*proc.Role, error) {
 	d.rest = rest
 	d.work.Go(func() { d.schedule.Run(begins); d.stop() })
 	d.work.Go(func() { d.write(ctx) })
-	return &proc.Role{Do: d.sweep, Close: d.close}, nil
+	return &proc.Role{Do: proc.Asked(d.sweep), Close: d.close}, nil
 }
 
 // open connects, and opens the logs.
@@ -247,11 +246,7 @@ type Sweep struct {
 
 // sweep makes agents ask once more, about a tool that no hook matches. These calls are not
 // counted.
-func (d *driver) sweep(ctx context.Context, line []byte) (any, error) {
-	var s Sweep
-	if err := schema.Unmarshal(line, &s); err != nil {
-		return nil, fmt.Errorf("the request to sweep: %w", err)
-	}
+func (d *driver) sweep(ctx context.Context, s Sweep) (any, error) {
 	wanted := map[string]bool{}
 	for _, name := range s.Agents {
 		wanted[name] = true

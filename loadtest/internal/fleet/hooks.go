@@ -55,7 +55,6 @@ func (c class) chain() []string {
 	return nil
 }
 
-// closed reports whether a hook is fail-closed.
 func closed(hook string) bool { return hook == guard || hook == insideDeny }
 
 // guarded reports whether a fail-closed hook guards the class.
@@ -132,7 +131,6 @@ func checksum(v jsontext.Value) (string, error) {
 	return strconv.FormatUint(crc64.Checksum(v, crc64.MakeTable(crc64.ECMA)), 36), nil
 }
 
-// marked decodes the mark of an input.
 func marked(input jsontext.Value) (fields map[string]jsontext.Value, m mark, err error) {
 	if err := schema.Unmarshal(input, &fields); err != nil {
 		return nil, m, fmt.Errorf("the tool's input: %w", err)

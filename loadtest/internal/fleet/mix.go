@@ -48,7 +48,6 @@ const (
 	slow class = "slow"
 )
 
-// classes returns all classes.
 func classes() []class { return []class{unmatched, inside, refused, remote, rewritten, slow} }
 
 // class returns the class for the kind of the tool. For tools of MCP servers, the name
@@ -75,7 +74,6 @@ const slowPrefix = "mcp__"
 // A mix has the recorded tools by class.
 type mix map[class][]*Tool
 
-// readMix reads the recorded tools.
 func readMix() (mix, error) {
 	var all []*Tool
 	if err := schema.Unmarshal(recorded, &all); err != nil {

@@ -425,7 +425,6 @@ func (r *run) readable() error {
 	return nil
 }
 
-// judge stores the audit's findings.
 func (r *run) judge() {
 	r.Findings, r.Waits, r.Attempts = r.audit.Judge(r.field.Killed()), r.audit.Waits(), r.audit.Attempts()
 	r.leaves(append(r.audit.Waiting(), r.audit.Unsure(r.field.Killed())...))

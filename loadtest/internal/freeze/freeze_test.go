@@ -53,10 +53,10 @@ func TestAFreezeReachesAll(t *testing.T) {
 func TestWhatPassesAFreezeIsSeen(t *testing.T) {
 	began := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
-	one := func(shim, asked, answered int, refused bool) call {
-		return call{shim: shim, asked: at(asked), answered: at(answered), refused: refused}
+	one := func(shim, asked, answered int, refused bool) Call {
+		return Call{Shim: shim, Asked: at(asked), Answered: at(answered), Refused: refused}
 	}
-	right := change{began: began, done: at(30), brokers: 2, calls: []call{
+	right := change{began: began, done: at(30), brokers: 2, calls: []Call{
 		one(0, -5, 2, false), one(1, 5, 8, false), one(0, 10, 12, true), one(1, 40, 45, true), one(1, 50, 55, true),
 	}}
 	want := times{first: 12 * time.Millisecond, every: 45 * time.Millisecond, last: 8 * time.Millisecond, confirmed: 30 * time.Millisecond}
@@ -64,13 +64,13 @@ func TestWhatPassesAFreezeIsSeen(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for name, c := range map[string]struct {
-		more   call
+		more   Call
 		broken string
 	}{
 		"all is well":                       {one(0, 60, 61, true), ""},
 		"one that passed before is no harm": {one(0, 20, 29, false), ""},
 		"one that passed after it":          {one(0, 31, 35, false), refused},
-		"one without an answer":             {call{asked: at(5), answered: at(9), err: errors.New("nobody")}, answered},
+		"one without an answer":             {Call{Asked: at(5), Answered: at(9), Err: errors.New("nobody")}, answered},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, wrong := new(report.Document), right
@@ -87,7 +87,7 @@ func TestWhatPassesAFreezeIsSeen(t *testing.T) {
 
 func TestTheNumberOfShimsIsBounded(t *testing.T) {
 	for want, o := range map[bool][]bench.Options{
-		true:  {{Shims: Shims}, {Quick: true}, {Shims: 1}},
+		true:  {{Shims: DefaultShims}, {Quick: true}, {Shims: 1}},
 		false: {{Shims: 0}, {Shims: -1}, {Shims: 10_001}, {Quick: true, Shims: -1}},
 	} {
 		for _, o := range o {

@@ -24,9 +24,9 @@ const operator = "loadtest freeze"
 const hooks = "presets: []\nhooks: {}\n"
 
 const (
-	// Shims is the default number of shims, fewShims that of a quick run.
-	Shims    = 1000
-	fewShims = 100
+	// DefaultShims is the default number of shims, fewShims that of a quick run.
+	DefaultShims = 1000
+	fewShims     = 100
 	// every is the interval between two calls of a shim.
 	every = 500 * time.Millisecond
 	// brokers is the number of brokers.
@@ -62,12 +62,12 @@ func Run(ctx context.Context, o bench.Options) (d *report.Document, err error) {
 		return nil, err
 	}
 	defer nc.Close()
-	all, err := connect(ctx, f.URL(), shimsOf(&o), every)
+	all, err := Connect(ctx, slices.Repeat([]string{f.URL()}, shimsOf(&o)), "shim", every)
 	if err != nil {
 		return nil, err
 	}
-	defer all.close()
-	all.begin(ctx)
+	defer all.Close()
+	all.Begin(ctx)
 	var samples []sample
 	for n := range o.Times(6, 1) {
 		got, err := once(ctx, nc, all)
@@ -88,14 +88,14 @@ type change struct {
 	brokers     int
 	// calls are those that were answered from before the request until each shim had one
 	// that the change affected.
-	calls []call
+	calls []Call
 }
 
 // A sample is one freeze and the thaw after it.
 type sample struct{ freeze, thaw change }
 
 // once freezes all agents and thaws them, each after every shim has made a call.
-func once(ctx context.Context, nc *nats.Conn, all *shims) (s sample, err error) {
+func once(ctx context.Context, nc *nats.Conn, all *Shims) (s sample, err error) {
 	if _, err := all.all(ctx, false, time.Now()); err != nil {
 		return s, err
 	}
@@ -107,7 +107,7 @@ func once(ctx context.Context, nc *nats.Conn, all *shims) (s sample, err error) 
 }
 
 // do freezes or thaws, and waits until each shim has made a call after that.
-func do(ctx context.Context, nc *nats.Conn, all *shims, verb string) (c change, err error) {
+func do(ctx context.Context, nc *nats.Conn, all *Shims, verb string) (c change, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*patience)
 	defer cancel()
 	c.began = time.Now()
@@ -145,15 +145,15 @@ type times struct {
 // timed returns the times of a change. Calls after a freeze are refused, after a thaw not.
 func timed(c *change, refused bool) (t times) {
 	seen := map[int]bool{}
-	byAnswer := slices.SortedFunc(slices.Values(c.calls), func(a, b call) int { return a.answered.Compare(b.answered) })
+	byAnswer := slices.SortedFunc(slices.Values(c.calls), func(a, b Call) int { return a.Answered.Compare(b.Answered) })
 	for _, one := range byAnswer {
-		after := one.answered.Sub(c.began)
+		after := one.Answered.Sub(c.began)
 		switch {
-		case one.err != nil || after < 0:
-		case one.refused != refused && one.asked.After(c.began):
+		case one.Err != nil || after < 0:
+		case one.Refused != refused && one.Asked.After(c.began):
 			t.last = after
-		case one.refused == refused && !seen[one.shim]:
-			if seen[one.shim] = true; t.first == 0 {
+		case one.Refused == refused && !seen[one.Shim]:
+			if seen[one.Shim] = true; t.first == 0 {
 				t.first = after
 			}
 			t.every = after
@@ -163,7 +163,6 @@ func timed(c *change, refused bool) (t times) {
 	return t
 }
 
-// document returns the report of the samples.
 func document(shims int, samples []sample) *report.Document {
 	d := &report.Document{Notes: notes(shims, samples)}
 	for _, name := range []string{answered, refused, passed} {
@@ -200,17 +199,16 @@ func document(shims int, samples []sample) *report.Document {
 	return d
 }
 
-// judge checks the answers of a change.
 func judge(d *report.Document, promise string, c *change, refused bool) {
 	for _, one := range c.calls {
 		d.Check(answered).Seen++
-		if one.err != nil {
-			d.Check(answered).Fail(one.err.Error())
+		if one.Err != nil {
+			d.Check(answered).Fail(one.Err.Error())
 			continue
 		}
-		if one.asked.After(c.done) {
-			if d.Check(promise).Seen++; one.refused != refused {
-				d.Check(promise).Fail(fmt.Sprintf("of shim %d, %v later", one.shim, one.asked.Sub(c.done)))
+		if one.Asked.After(c.done) {
+			if d.Check(promise).Seen++; one.Refused != refused {
+				d.Check(promise).Fail(fmt.Sprintf("of shim %d, %v later", one.Shim, one.Asked.Sub(c.done)))
 			}
 		}
 	}

@@ -17,86 +17,85 @@ import (
 )
 
 const (
-	// tool is the tool of the calls, and patience limits the time of one.
-	tool     = "Bash"
+	// tool is the tool of the calls, which no hook matches, and patience limits the time of one.
+	tool     = "unmatched"
 	patience = 10 * time.Second
 	// dials is how many shims connect at a time.
 	dials = 32
 )
 
-// A call is one answered call.
-type call struct {
-	shim            int
-	asked, answered time.Time
-	refused         bool
-	err             error
+// A Call is one call with its answer or error.
+type Call struct {
+	Shim            int
+	Asked, Answered time.Time
+	Refused         bool
+	Err             error
 }
 
-// shims are connections that ask, each at its own pace.
-type shims struct {
+// Shims are connections of one agent each that ask, each at its own pace.
+type Shims struct {
 	clients []*client.Client
+	agent   string // the start of their names
 	every   time.Duration
 	stop    context.CancelFunc
 	asking  sync.WaitGroup
 
 	mu    sync.Mutex // guards what follows
-	calls []call     // since take
+	calls []Call     // since Take
 }
 
-// connect connects n shims, which do not ask yet.
-func connect(ctx context.Context, url string, n int, every time.Duration) (*shims, error) {
-	s := &shims{clients: make([]*client.Client, n), every: every, stop: func() {}}
+// Connect connects one shim to each server, which does not ask yet.
+func Connect(ctx context.Context, urls []string, agent string, every time.Duration) (*Shims, error) {
+	s := &Shims{clients: make([]*client.Client, len(urls)), agent: agent, every: every, stop: func() {}}
 	g, dialling := errgroup.WithContext(ctx)
 	g.SetLimit(dials)
-	for i := range n {
+	for i, url := range urls {
 		g.Go(func() (err error) {
-			s.clients[i], err = client.Connect(dialling, client.Options{URL: url, Name: fmt.Sprintf("loadtest freeze %d", i)})
+			s.clients[i], err = client.Connect(dialling, client.Options{URL: url, Name: fmt.Sprintf("loadtest %s %d", agent, i)})
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
-		s.close()
+		s.Close()
 		return nil, fmt.Errorf("connecting the shims: %w", err)
 	}
 	return s, nil
 }
 
-// begin makes all of them ask until close. Their first calls are spread over the interval,
-// so that they never come all at once.
-func (s *shims) begin(ctx context.Context) {
+// Begin makes all of them ask until Close, also if earlier calls have no answer yet. Their
+// first calls are spread over the interval, so that they never come all at once.
+func (s *Shims) Begin(ctx context.Context) {
 	ctx, s.stop = context.WithCancel(ctx)
 	for i, c := range s.clients {
 		s.asking.Go(func() {
-			for wait := rand.N(s.every); load.Pause(ctx, wait); {
-				began := time.Now()
-				s.ask(ctx, c, i)
-				wait = max(time.Until(began.Add(s.every)), 0)
+			for wait := rand.N(s.every); load.Pause(ctx, wait); wait = s.every {
+				s.asking.Go(func() { s.ask(ctx, c, i) })
 			}
 		})
 	}
 }
 
 // ask makes one call.
-func (s *shims) ask(ctx context.Context, c *client.Client, i int) {
+func (s *Shims) ask(ctx context.Context, c *client.Client, i int) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	one := call{shim: i, asked: time.Now()}
+	one := Call{Shim: i, Asked: time.Now()}
 	v, err := c.Ask(ctx, &schema.Event{
-		HookType: schema.PreToolUse, AgentID: fmt.Sprintf("shim-%d", i), SessionID: "freeze", Runtime: "generic",
+		HookType: schema.PreToolUse, AgentID: fmt.Sprintf("%s-%d", s.agent, i), SessionID: "freeze", Runtime: "generic",
 		ToolName: tool, ToolInput: []byte(`{"command":"ls"}`),
 	})
-	one.answered, one.err = time.Now(), err
+	one.Answered, one.Err = time.Now(), err
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return // the run is over
 	}
-	one.refused = err == nil && v.Frozen && v.Decision == schema.Deny
+	one.Refused = err == nil && v.Frozen && v.Decision == schema.Deny
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, one)
 }
 
-// take returns the calls that were answered since its last call.
-func (s *shims) take() []call {
+// Take returns the calls that were answered since its last call.
+func (s *Shims) Take() []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.calls
@@ -106,7 +105,7 @@ func (s *shims) take() []call {
 
 // all waits until every shim has had a call that was refused, or passed, and was asked
 // after that time. It returns all calls that were answered until then.
-func (s *shims) all(ctx context.Context, refused bool, since time.Time) (calls []call, err error) {
+func (s *Shims) all(ctx context.Context, refused bool, since time.Time) (calls []Call, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*patience+s.every, errors.New("not every shim had one in time"))
 	defer cancel()
 	missing := make(map[int]bool, len(s.clients))
@@ -114,10 +113,10 @@ func (s *shims) all(ctx context.Context, refused bool, since time.Time) (calls [
 		missing[i] = true
 	}
 	for {
-		more := s.take()
+		more := s.Take()
 		for _, c := range more {
-			if c.err == nil && c.refused == refused && c.asked.After(since) {
-				delete(missing, c.shim)
+			if c.Err == nil && c.Refused == refused && c.Asked.After(since) {
+				delete(missing, c.Shim)
 			}
 		}
 		if calls = append(calls, more...); len(missing) == 0 {
@@ -129,7 +128,8 @@ func (s *shims) all(ctx context.Context, refused bool, since time.Time) (calls [
 	}
 }
 
-func (s *shims) close() {
+// Close ends all calls and connections.
+func (s *Shims) Close() {
 	s.stop()
 	s.asking.Wait()
 	for _, c := range slices.Backward(s.clients) {

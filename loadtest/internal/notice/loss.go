@@ -25,7 +25,6 @@ type loss struct {
 	happen func(*stand, context.Context) (sample, error)
 }
 
-// losses returns all losses.
 func losses() []loss {
 	const soon, second = 20 * time.Millisecond, time.Second
 	return []loss{

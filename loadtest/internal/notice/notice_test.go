@@ -142,11 +142,7 @@ func TestAWorkerTellsWhenItsHooksBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &begins{takes: time.Second, of: map[string][]int64{}, more: make(chan struct{})}
 		look := func(l Look) []Begin {
-			line, err := schema.Marshal(l)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all, err := b.look(t.Context(), line)
+			all, err := b.look(t.Context(), l)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package notice
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -61,7 +60,7 @@ func startWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 	runner := roles.Handlers{handler: func(string) workers.HandlerFunc { return b.refuse }}
 	return roles.Work(ctx, bus.Options{URL: c.NATS}, workers.Options{
 		Name: c.Name, Pools: []string{pool}, Capacity: slots, Runners: map[schema.Kind]workers.Runner{schema.Builtin: runner},
-	}, b.look)
+	}, proc.Asked(b.look))
 }
 
 // begins records when the hooks began.
@@ -91,11 +90,7 @@ func (b *begins) note(event string, at time.Time) {
 }
 
 // look answers a [Look] with the hooks that began, in the order of time.
-func (b *begins) look(ctx context.Context, line []byte) (any, error) {
-	var l Look
-	if err := schema.Unmarshal(line, &l); err != nil {
-		return nil, fmt.Errorf("the request to look: %w", err)
-	}
+func (b *begins) look(ctx context.Context, l Look) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.For.Std())
 	defer cancel()
 	for {

@@ -153,7 +153,6 @@ func (c *Child) died() error {
 	return fmt.Errorf("the role %s ended before it answered: %w", c.role, errors.Join(c.failure, io.EOF))
 }
 
-// decoded decodes an answer line.
 func decoded(line []byte, value any) error {
 	var r reply
 	if err := schema.Unmarshal(line, &r); err != nil {

@@ -42,6 +42,17 @@ func Started[C any](start func(ctx context.Context, config C) (*Role, error)) St
 	}
 }
 
+// Asked adapts a function with a decoded request.
+func Asked[Q any](do func(ctx context.Context, request Q) (any, error)) func(context.Context, []byte) (any, error) {
+	return func(ctx context.Context, line []byte) (any, error) {
+		var request Q
+		if err := schema.Unmarshal(line, &request); err != nil {
+			return nil, fmt.Errorf("the request to the role: %w", err)
+		}
+		return do(ctx, request)
+	}
+}
+
 // Serve runs a child: it starts the role with the first line of in, answers every further
 // line on out, and closes the role when in ends.
 func Serve(ctx context.Context, start Start, in io.Reader, out io.Writer) error {

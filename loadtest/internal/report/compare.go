@@ -125,7 +125,6 @@ func (c *Comparison) count(v Verdict) int {
 	return n
 }
 
-// changed compares one figure.
 func changed(old, latest Figure, threshold float64) Change {
 	p := benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(old.Samples), &benchmath.DefaultThresholds), benchmath.NewSample(slices.Clone(latest.Samples), &benchmath.DefaultThresholds))
 	c := Change{Old: old, New: latest, P: p.P}

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 )
 
-// figures returns a run's figures as a table.
 func figures(d *Document) Table {
 	t := Table{Title: "figures", Columns: []string{"figure", "value", "95 % interval", "budget", ""}}
 	judged := slices.ContainsFunc(d.Figures, func(f Figure) bool { return f.Budget != nil })
@@ -23,7 +22,6 @@ func figures(d *Document) Table {
 	return t
 }
 
-// checks returns a run's checks as a table.
 func checks(d *Document) Table {
 	t := Table{Title: "checks", Columns: []string{"check", "seen", "wrong", ""}}
 	for _, c := range d.Checks {

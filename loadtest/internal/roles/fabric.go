@@ -82,9 +82,6 @@ type WorkerConfig struct {
 	Pool string `json:"pool"`
 }
 
-// program is the Main of one of the fabric's commands.
-type program func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int
-
 // StartBroker runs a whole broker, embedded server included, through the same entry as the
 // command. It waits until the broker is ready, and reports its [Address].
 func StartBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
@@ -101,11 +98,11 @@ func StartBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 		where = []string{"--data", c.Data, "--listen", listen, "--sync", c.Sync.Std().String()}
 	}
 	args := slices.Concat([]string{"serve", "--config", c.Hooks, "--http", web}, where, c.flags())
-	role := run(ctx, broker.Main, args...)
+	role := Run(ctx, broker.Main, args...)
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
-		return nil, errors.Join(err, role.close())
+		return nil, errors.Join(err, role.Close())
 	}
-	return &proc.Role{Facts: Address{URL: url, Web: "http://" + web}, Do: Settle, Close: role.close}, nil
+	return &proc.Role{Facts: Address{URL: url, Web: "http://" + web}, Do: Settle, Close: role.Close}, nil
 }
 
 // startHookWorker runs a hookworker, and waits until it has the configuration.
@@ -115,32 +112,34 @@ func startHookWorker(ctx context.Context, c WorkerConfig) (*proc.Role, error) {
 		return nil, err
 	}
 	web := free[0]
-	role := run(ctx, hookworker.Main, "--nats", c.NATS, "--creds", c.Creds, "--pool", c.Pool, "--http", web)
+	role := Run(ctx, hookworker.Main, "--nats", c.NATS, "--creds", c.Creds, "--pool", c.Pool, "--http", web)
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
-		return nil, errors.Join(err, role.close())
+		return nil, errors.Join(err, role.Close())
 	}
-	return &proc.Role{Do: Settle, Close: role.close}, nil
+	return &proc.Role{Do: Settle, Close: role.Close}, nil
 }
 
-// running is a running program in this process.
-type running struct {
+// A Program is a program of the fabric that runs in this process.
+type Program struct {
 	stop  context.CancelFunc
 	ended chan struct{}
 	code  int
 }
 
-func run(ctx context.Context, p program, args ...string) *running {
+// Run runs main, the Main of one of the fabric's commands.
+func Run(ctx context.Context, main func(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int, args ...string) *Program {
 	ctx, stop := context.WithCancel(ctx)
-	r := &running{stop: stop, ended: make(chan struct{})}
+	r := &Program{stop: stop, ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
 		// The program's output is for people, so it goes to the same place as its log.
-		r.code = p(ctx, args, strings.NewReader(""), os.Stderr, os.Stderr)
+		r.code = main(ctx, args, strings.NewReader(""), os.Stderr, os.Stderr)
 	}()
 	return r
 }
 
-func (r *running) close() error {
+// Close ends the program, and returns an error if it failed.
+func (r *Program) Close() error {
 	r.stop()
 	<-r.ended
 	if r.code != 0 {

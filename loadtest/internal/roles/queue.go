@@ -107,7 +107,7 @@ func startQueueClient(ctx context.Context, c QueueConfig) (*proc.Role, error) {
 		t.nc.Close()
 		return nil, err
 	}
-	role := &proc.Role{Do: t.do, Close: t.close}
+	role := &proc.Role{Do: proc.Asked(t.do), Close: t.close}
 	if c.Replicas == 0 {
 		return role, nil
 	}
@@ -127,11 +127,7 @@ func (t *queueClient) close() error {
 	return nil
 }
 
-func (t *queueClient) do(ctx context.Context, line []byte) (any, error) {
-	var q QueueRequest
-	if err := schema.Unmarshal(line, &q); err != nil {
-		return nil, fmt.Errorf("the request to measure: %w", err)
-	}
+func (t *queueClient) do(ctx context.Context, q QueueRequest) (any, error) {
 	call, err := t.call(q)
 	if err != nil {
 		return nil, err

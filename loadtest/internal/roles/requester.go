@@ -126,7 +126,7 @@ func startRequester(ctx context.Context, at Places) (*proc.Role, error) {
 	if err := r.start(ctx); err != nil {
 		return nil, errors.Join(err, r.close())
 	}
-	return &proc.Role{Do: r.do, Close: r.close}, nil
+	return &proc.Role{Do: proc.Asked(r.do), Close: r.close}, nil
 }
 
 func (r *requester) start(ctx context.Context) error {
@@ -190,11 +190,7 @@ func (r *requester) close() error {
 	return errors.Join(errs...)
 }
 
-func (r *requester) do(ctx context.Context, line []byte) (any, error) {
-	var q Request
-	if err := schema.Unmarshal(line, &q); err != nil {
-		return nil, fmt.Errorf("the request to measure: %w", err)
-	}
+func (r *requester) do(ctx context.Context, q Request) (any, error) {
 	switch {
 	case q.Open > 0:
 		return load.Calls(ctx, min(dialers, q.Open), q.Open, r.dial)

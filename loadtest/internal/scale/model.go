@@ -186,7 +186,6 @@ func (f Fleet) Limits(u *Units) []Limit {
 	return all
 }
 
-// limits returns the limits as a table.
 func (f Fleet) limits(u *Units) report.Table {
 	t := report.Table{
 		Title: "Limits of one fabric", Columns: []string{"at agents", "limit", "calculated as", "remedy"},

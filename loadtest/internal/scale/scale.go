@@ -64,7 +64,6 @@ func Run(ctx context.Context, o bench.Options) (*Report, error) {
 	return r.report, o.Run(ctx, &r.report.Document, parts)
 }
 
-// window returns a window with the given number of callers.
 func (r *run) window(callers int) load.Window {
 	return load.Window{Callers: callers, Warm: r.report.Window / 5, Long: r.report.Window}
 }
@@ -114,7 +113,6 @@ func hooksYAML(lines []string) string {
 	return "presets: []\nhooks:\n  PreToolUse:\n" + strings.Join(lines, "")
 }
 
-// hookYAML returns one hook that allows.
 func hookYAML(name, matcher, pool string) string {
 	return fmt.Sprintf("    - {name: %s, matcher: %q, type: builtin, handler: allow, pool: %s}\n", name, matcher, pool)
 }

@@ -2,8 +2,6 @@
 // `agentshim hook` direct and through the daemon. It compares them with a Go program that
 // only makes one request on a unix socket, and with a Python hook that does the same. Only
 // ratios to the Go program have budgets.
-//
-// It also measures the daemon: 200 parallel calls, and its memory after many calls.
 package shim
 
 import (
@@ -30,8 +28,6 @@ type Report struct {
 	bench.Report
 	// Binary is the size of agentshim in bytes.
 	Binary int64 `json:"binary_bytes"`
-	// Daemon is the measurement of the daemon; it is empty without calls.
-	Daemon Daemon `json:"daemon"`
 	// Runs is the number of processes behind the figure of a repetition.
 	Runs int `json:"runs"`
 }
@@ -119,25 +115,7 @@ func Run(ctx context.Context, o bench.Options) (_ *Report, err error) {
 	}
 	r.Binary = info.Size()
 	r.Figures = append(r.Figures, report.Figured("size of agentshim", "B", report.Lower, []float64{float64(r.Binary)}))
-	d, err := s.load(ctx, bench.Pick(&o, 100_000, 500))
-	switch {
-	case err == nil:
-		r.Daemon = d
-		r.Tables = append(r.Tables, d.table())
-	case ctx.Err() == nil:
-		return nil, err
-	}
 	return r, nil
-}
-
-// table is the measurement of the daemon.
-func (d Daemon) table() report.Table {
-	memory := func(bytes int64) string { return report.Value(float64(bytes), "B") }
-	return report.Table{Title: "the daemon", Columns: []string{"", ""}, Rows: [][]string{
-		{fmt.Sprintf("%d hooks at once", d.Parallel), fmt.Sprintf("all answered after %v", d.Together)},
-		{fmt.Sprintf("%d calls", d.Calls), fmt.Sprintf("%.0f/s, p50 %v, p99 %v", d.PerSecond, d.P50, d.P99)},
-		{"memory before and after them", memory(d.Before) + ", " + memory(d.After)},
-	}}
 }
 
 // session is the processes of all repetitions.

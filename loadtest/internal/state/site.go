@@ -99,7 +99,6 @@ func (s *site) servers(ctx context.Context, dir string, sync time.Duration) erro
 	return nil
 }
 
-// streams connects to the streams of the site.
 func (s *site) streams(ctx context.Context) (jetstream.JetStream, *nats.Conn, error) {
 	nc, err := bus.Connect(ctx, bus.Options{URL: s.URL(), Name: "loadtest state"})
 	if err != nil {
