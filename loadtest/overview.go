@@ -87,7 +87,7 @@ func (o *overview) measured(c *cobra.Command, shown *report.Live, load *scenario
 		return fleets, err
 	})
 	if err != nil && c.Context().Err() != nil {
-		return b, &report.Document{Scenario: "fleet", Title: "No fleet: " + err.Error(), Machine: b.Machine}, nil //nolint:nilerr // the document says it
+		return b, &report.Document{Scenario: "fleet", Title: "No fleet: " + err.Error(), Machine: b.Machine}, nil
 	}
 	return b, fleets, err
 }

@@ -1,5 +1,3 @@
-// Package machine describes the machine and the versions that a load test ran with, so
-// that readers can tell two reports apart.
 package report
 
 import (

@@ -1,5 +1,3 @@
-// Package stats calculates medians of a few repetitions with bootstrap intervals. It has no
-// state: the same samples give the same interval.
 package report
 
 import (

@@ -1,5 +1,3 @@
-// Package units formats figures: a time in µs or s, a size in MiB, a rate with thousands
-// separators, and only digits that are significant.
 package report
 
 import (

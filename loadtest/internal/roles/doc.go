@@ -55,8 +55,6 @@ func All() map[string]proc.Start {
 // An Address is the address of a role.
 type Address struct {
 	URL string `json:"url"`
-	// Web is the HTTP address of a broker.
-	Web string `json:"web,omitzero"`
 }
 
 // A Verb is the verb of a control request and its agent. Without an agent the request is

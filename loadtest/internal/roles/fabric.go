@@ -102,7 +102,7 @@ func StartBroker(ctx context.Context, c BrokerConfig) (*proc.Role, error) {
 	if err := ready(ctx, "http://"+web+"/readyz", role.ended); err != nil {
 		return nil, errors.Join(err, role.Close())
 	}
-	return &proc.Role{Facts: Address{URL: url, Web: "http://" + web}, Do: Settle, Close: role.Close}, nil
+	return &proc.Role{Facts: Address{URL: url}, Do: Settle, Close: role.Close}, nil
 }
 
 // startHookWorker runs a hookworker, and waits until it has the configuration.
