@@ -42,16 +42,9 @@ func (s *Server) BoundConnections(ctx context.Context, nc *nats.Conn, log *slog.
 	for _, c := range all.Conns {
 		b.come(&client{ID: c.Cid, JWT: c.JWT, Tags: c.Tags, Name: c.Name})
 	}
-	sub, err := nc.Subscribe(accountEvents, b.hear)
-	if err == nil {
-		fctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		err = nc.FlushWithContext(fctx)
-	}
-	if err != nil {
+	if err := watch(ctx, nc, accountEvents, b.hear); err != nil {
 		return fmt.Errorf("watching new connections: %w", err)
 	}
-	context.AfterFunc(ctx, func() { _ = sub.Unsubscribe() })
 	if flood.Messages > 0 {
 		go b.watchFloods(ctx)
 	}

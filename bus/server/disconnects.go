@@ -49,7 +49,7 @@ func (s *Server) WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(
 	if s.auth != nil {
 		subject = disconnects(s.auth.tenant.Key)
 	}
-	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
+	err := watch(ctx, nc, subject, func(m *nats.Msg) {
 		if left, ok := whoLeft(m.Data, s.auth != nil); ok {
 			gone(left)
 		}
@@ -57,11 +57,20 @@ func (s *Server) WatchDisconnects(ctx context.Context, nc *nats.Conn, gone func(
 	if err != nil {
 		return fmt.Errorf("watching for lost clients: %w", err)
 	}
-	fctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	return nil
+}
+
+// watch subscribes until ctx ends, and returns when the server knows the subscription.
+func watch(ctx context.Context, nc *nats.Conn, subject string, handle nats.MsgHandler) error {
+	sub, err := nc.Subscribe(subject, handle)
+	if err != nil {
+		return err
+	}
+	flushing, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if err := nc.FlushWithContext(fctx); err != nil {
+	if err := nc.FlushWithContext(flushing); err != nil {
 		_ = sub.Unsubscribe()
-		return fmt.Errorf("watching for lost clients: %w", err)
+		return err
 	}
 	context.AfterFunc(ctx, func() { _ = sub.Unsubscribe() })
 	return nil
