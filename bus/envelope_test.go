@@ -40,6 +40,8 @@ func TestAReusedEnvelopeMakesTheSameMessages(t *testing.T) {
 	})
 }
 
+// TestAReusedEnvelopeAllocatesNothing protects the budget of a call, which 'loadtest bench' checks: each call sends a
+// batch.
 func TestAReusedEnvelopeAllocatesNothing(t *testing.T) {
 	var e Envelope
 	b := someBatch()

@@ -145,6 +145,8 @@ func FuzzParseSubjects(f *testing.F) {
 	})
 }
 
+// TestParsingAnOrdinarySubjectAllocatesNothing protects the cost of rejecting events under overload, which
+// 'loadtest overload' measures: the subject is read before the broker decides whether to admit the event.
 func TestParsingAnOrdinarySubjectAllocatesNothing(t *testing.T) {
 	subj := "hook.v1.event.claude-0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182.PreToolUse"
 	if n := testing.AllocsPerRun(100, func() { _, _, _ = ParseEventSubject(subj) }); n != 0 {

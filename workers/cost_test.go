@@ -11,7 +11,8 @@ import (
 )
 
 // TestABatchAllocatesLittle limits the allocations for a batch of hooks that return at
-// once: its job, its event with its texts, and its outcomes.
+// once: its job, its event with its texts, and its outcomes. It protects the budget of a call
+// that 'loadtest bench' checks.
 func TestABatchAllocatesLittle(t *testing.T) {
 	bustest.PlainOnly(t, "how much is allocated, which the detector adds to")
 	allow := func(schema.Hook) (workers.Handler, error) {

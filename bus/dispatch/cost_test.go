@@ -18,7 +18,8 @@ func (p *prompt) Call(_ context.Context, _, worker string, b *schema.Batch) (sch
 }
 
 // TestACallAllocatesLittle limits the allocations of a call with one batch, besides those
-// for its messages. More hooks take larger objects, not more.
+// for its messages. More hooks take larger objects, not more. It protects the budget of a call
+// that 'loadtest bench' checks.
 func TestACallAllocatesLittle(t *testing.T) {
 	bustest.PlainOnly(t, "how much is allocated, which the detector adds to")
 	for _, hooks := range []int{1, 8} {

@@ -153,6 +153,8 @@ func TestExactAndAll(t *testing.T) {
 	}
 }
 
+// TestFastPathsDoNotAllocate protects the budget of a call, which 'loadtest bench' checks: each call matches the
+// patterns of all hooks.
 func TestFastPathsDoNotAllocate(t *testing.T) {
 	for _, pattern := range []string{"", "*", "Write|Edit", "a|b|c|d|e|f|g|h|i|Write", "W*|x"} {
 		m, err := match.Compile(pattern)

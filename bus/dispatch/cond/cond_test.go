@@ -149,7 +149,8 @@ func TestOnlyMentionedFieldsAreDecoded(t *testing.T) {
 	}
 }
 
-// A decoded field is reused by the next condition.
+// TestToolInputIsDecodedOnceForAllConditions protects the time of a call with many conditions: an input may have
+// megabytes, and the next condition reuses what one has decoded.
 func TestToolInputIsDecodedOnceForAllConditions(t *testing.T) {
 	v := view(whole)
 	conditions := []dispatch.Condition{
