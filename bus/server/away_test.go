@@ -43,7 +43,7 @@ func TestClientsAreAskedToLeaveAndThenDropped(t *testing.T) {
 		t.Error("another client was asked")
 	}
 	polite.Close()
-	until(t, "it has left", func() bool { left, _ := s.AskToLeave(); return len(left) == 1 })
+	bustest.Eventually(t, "it has left", func() bool { left, _ := s.AskToLeave(); return len(left) == 1 })
 	if n := s.Drop(told); n != 1 {
 		t.Errorf("%d connections were closed", n)
 	}

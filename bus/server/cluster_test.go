@@ -106,9 +106,9 @@ func TestServersAreOneCluster(t *testing.T) {
 	if err := flush(t, nc); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the others know the subscription", func() bool { return servers[2].Interest("somewhere") })
+	bustest.Eventually(t, "the others know the subscription", func() bool { return servers[2].Interest("somewhere") })
 	nc.Close()
-	until(t, "a server hears of a client that left another one", func() bool {
+	bustest.Eventually(t, "a server hears of a client that left another one", func() bool {
 		connect().Close() // the other server may not have known of the watch before
 		return gone.Load() != nil
 	})
@@ -133,7 +133,7 @@ func TestAStrangerIsNotLetIn(t *testing.T) {
 		if o.Cluster.Server == "n1" {
 			want = "refuses this one; check that --cluster-name, --cluster-secret"
 		}
-		until(t, "it says: "+want, func() bool { return strings.Contains(waits(t, s).Error(), want) })
+		bustest.Eventually(t, "it says: "+want, func() bool { return strings.Contains(waits(t, s).Error(), want) })
 	}
 }
 
@@ -220,22 +220,6 @@ func TestInvalidClusterOptionsAreErrors(t *testing.T) {
 		wantError(t, err, want)
 		if err != nil && strings.Contains(err.Error(), "u:p") {
 			t.Errorf("the password is told: %v", err)
-		}
-	}
-}
-
-// until looks again and again until something is so.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(20 * time.Second)
-	defer late.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			t.Fatalf("not within 20 s: %s", what)
 		}
 	}
 }

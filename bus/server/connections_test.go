@@ -39,7 +39,7 @@ func TestTooManyConnectionsOfOneAgentAreClosed(t *testing.T) {
 			return // it was closed before it was ready
 		}
 		t.Cleanup(nc.Close)
-		until(t, "one too many is sent away", nc.IsClosed)
+		bustest.Eventually(t, "one too many is sent away", nc.IsClosed)
 	}
 	most := access.Agent.Connections()
 	early, stays := connect(wild) // before the watch
@@ -64,7 +64,7 @@ func TestTooManyConnectionsOfOneAgentAreClosed(t *testing.T) {
 	}
 	early.Close()
 	<-stays
-	until(t, "the server notices that one has left", func() bool { return !s.Has(id) })
+	bustest.Eventually(t, "the server notices that one has left", func() bool { return !s.Has(id) })
 	_, again := connect(wild)
 	refused()
 	for name, gone := range map[string]chan struct{}{"another agent": other, "one after another has left": again} {

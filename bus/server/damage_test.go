@@ -265,39 +265,26 @@ func TestADamagedServerOfAClusterStartsEmpty(t *testing.T) {
 }
 
 // createBucket creates a bucket with three copies, once the leader knows what the others can store.
-func createBucket(t *testing.T, js jetstream.JetStream) jetstream.KeyValue {
+func createBucket(t *testing.T, js jetstream.JetStream) (bucket jetstream.KeyValue) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := within(t); ; {
-		bucket, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "freezes", MaxBytes: 1 << 20, Replicas: 3})
-		if err == nil {
-			return bucket
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal(err)
-		}
-	}
+	ctx := within(t)
+	bustest.Eventually(t, "the bucket is created", func() bool {
+		var err error
+		bucket, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "freezes", MaxBytes: 1 << 20, Replicas: 3})
+		return err == nil
+	})
+	return bucket
 }
 
 // awaitCopies waits until all three servers have all of a stream.
 func awaitCopies(t *testing.T, js jetstream.JetStream, stream string) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := within(t); ; {
-		if s, err := js.Stream(ctx, stream); err == nil && s.CachedInfo().Cluster != nil && s.CachedInfo().State.Msgs == 20 &&
-			!slices.ContainsFunc(s.CachedInfo().Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current || p.Lag > 0 }) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal("not all have everything")
-		}
-	}
+	ctx := within(t)
+	bustest.Eventually(t, "all servers have everything", func() bool {
+		s, err := js.Stream(ctx, stream)
+		return err == nil && s.CachedInfo().Cluster != nil && s.CachedInfo().State.Msgs == 20 &&
+			!slices.ContainsFunc(s.CachedInfo().Cluster.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current || p.Lag > 0 })
+	})
 }
 
 // fill starts a server and stores a few streams: one small bucket, one whose messages are
@@ -353,19 +340,10 @@ func waitForAccounts(t *testing.T, dir, want string) {
 // waitForFile waits until a file holds a text.
 func waitForFile(t *testing.T, path, want string) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := within(t); ; {
+	bustest.Eventually(t, path+" holds "+want, func() bool {
 		said, _ := os.ReadFile(path)
-		if string(said) == want {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s holds:\n%s", path, said)
-		}
-	}
+		return string(said) == want
+	})
 }
 
 // mustStart starts a server, and stops it again.

@@ -34,7 +34,7 @@ func TestCredentialsThatFloodAServerAreRefused(t *testing.T) {
 			}
 			for wild.Publish("hook.v1.event.wild.PreToolUse", []byte("x")) == nil {
 			}
-			until(t, "its other connection is cut off, too", idle.IsClosed)
+			bustest.Eventually(t, "its other connection is cut off, too", idle.IsClosed)
 			if got := <-f.cut; got != name {
 				t.Errorf("%q was cut off", got)
 			}
@@ -49,7 +49,7 @@ func TestCredentialsThatFloodAServerAreRefused(t *testing.T) {
 			if line := <-f.log; !strings.Contains(line, "--agent-messages") || !strings.Contains(line, name) {
 				t.Error(line)
 			}
-			until(t, "it is taken again", func() bool {
+			bustest.Eventually(t, "it is taken again", func() bool {
 				nc, err := bus.Connect(t.Context(), bus.Options{URL: f.server.ClientURL(), Creds: file})
 				if err == nil {
 					nc.Close()
@@ -96,7 +96,7 @@ func (f *flooded) issue(role access.Role, name string) (file string) {
 func (f *flooded) connect(file string) *nats.Conn {
 	f.t.Helper()
 	var nc *nats.Conn
-	until(f.t, "the server knows the credentials", func() (known bool) {
+	bustest.Eventually(f.t, "the server knows the credentials", func() (known bool) {
 		var err error
 		nc, err = nats.Connect(f.server.ClientURL(), nats.UserCredentials(file), nats.NoReconnect(), nats.Timeout(time.Minute))
 		return err == nil

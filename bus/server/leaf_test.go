@@ -30,7 +30,7 @@ func TestALeafIsAPartOfItsHub(t *testing.T) {
 	if err := flush(t, nc); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the leaf knows who answers", func() bool { return leaf.Interest("question") })
+	bustest.Eventually(t, "the leaf knows who answers", func() bool { return leaf.Interest("question") })
 	asker := bustest.Connect(t, leaf, "asker")
 	if m, err := asker.RequestWithContext(ctx, "question", nil); err != nil || string(m.Data) != "answer" {
 		t.Errorf("at the leaf the answer is %v, %v", m, err)

@@ -2,10 +2,10 @@ package server_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/bustest"
@@ -68,7 +68,7 @@ func TestCredentialsAreNamedByTheirKeys(t *testing.T) {
 	before := add("before")
 	s := bustest.StartWith(t, server.Options{Auth: dir})
 	after := add("after")
-	until(t, "the server knows the new credentials", func() bool { return s.CredentialName(after) == "after" })
+	bustest.Eventually(t, "the server knows the new credentials", func() bool { return s.CredentialName(after) == "after" })
 	if s.CredentialName(before) != "before" || s.CredentialName("U") != "" || bustest.Start(t).CredentialName(before) != "" {
 		t.Errorf("%q, %q", s.CredentialName(before), s.CredentialName("U"))
 	}
@@ -77,15 +77,7 @@ func TestCredentialsAreNamedByTheirKeys(t *testing.T) {
 // unreadable waits until a server tells whether it can read its realm.
 func unreadable(t *testing.T, when string, s *server.Server, want bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := within(t); s.RealmUnreadable() != want; {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: it is told that the realm cannot be read: %v", when, !want)
-		}
-	}
+	bustest.Eventually(t, fmt.Sprintf("%s the realm cannot be read: %v", when, want), func() bool { return s.RealmUnreadable() == want })
 }
 
 // letIn waits until the server accepts credentials.

@@ -24,11 +24,11 @@ func TestAServerLeavesAnotherThatIsSilent(t *testing.T) {
 	if _, err := there.Subscribe("there", func(*nats.Msg) {}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the subscription is known", func() bool { return servers[0].Interest("there") })
+	bustest.Eventually(t, "the subscription is known", func() bool { return servers[0].Interest("there") })
 	wire.Hold()
 	defer wire.Resume()
 	began := time.Now()
-	until(t, "it is left", func() bool { return !servers[0].Interest("there") })
+	bustest.Eventually(t, "it is left", func() bool { return !servers[0].Interest("there") })
 	if d := time.Since(began); d < 2*time.Second || d > 10*time.Second {
 		t.Errorf("it was left after %v", d)
 	}

@@ -12,11 +12,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/hookfabric/hookfabric/bus/bustest"
 )
 
-// patience is how long a test waits for what should come at once, on a machine
-// that does much else at the same time.
-const patience = time.Minute
+// patience is how long a test waits for what should come at once.
+const patience = bustest.Patience
 
 // A process is a child of the test, the leader of its own group.
 type process struct {
@@ -196,17 +197,4 @@ func (p *process) wait() (int, error) {
 }
 
 // eventually polls another program until a condition holds.
-func eventually(what string, ok func() bool) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			return fmt.Errorf("not within %v: %s", patience, what)
-		}
-	}
-	return nil
-}
+func eventually(what string, ok func() bool) error { return bustest.Poll(what, ok) }

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
@@ -22,17 +22,11 @@ import (
 // until waits until is returns true for the pool.
 func until(t *testing.T, p *pool, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(runnertest.Patience); ; runtime.Gosched() {
+	bustest.Eventually(t, what, func() bool {
 		p.mu.Lock()
-		ok := is()
-		p.mu.Unlock()
-		if ok {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("waited %v until %s", runnertest.Patience, what)
-		}
-	}
+		defer p.mu.Unlock()
+		return is()
+	})
 }
 
 func TestHooksOfOneSiteShareTheirHostsUntilTheLastIsClosed(t *testing.T) {

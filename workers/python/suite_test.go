@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
 	"github.com/hookfabric/hookfabric/workers/internal/child"
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 		victim(os.Args[2], os.Args[3])
 	}
 	findPython()
+	bustest.Overlap()
 	os.Exit(m.Run())
 }
 

@@ -65,17 +65,7 @@ func (w *world) status() (daemon.Status, error) {
 
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(20 * time.Second)
-	defer late.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			w.t.Fatalf("not within 20 s: %s", what)
-		}
-	}
+	bustest.Eventually(w.t, what, ok)
 }
 
 const guardedCall = `{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash","tool_input":{"command":"rm"}}`

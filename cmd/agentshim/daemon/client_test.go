@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -29,7 +30,7 @@ func TestAClientIsJudgedForAndSaysWhatItHas(t *testing.T) {
 		t.Errorf("%+v after %d questions", again.Verdict, p.count())
 	}
 	c.Handed(ctx, j.Verdict, time.Second)
-	awaited(t, "it is handed over", func() bool { return len(p.handedOver()) == 1 })
+	bustest.Eventually(t, "it is handed over", func() bool { return len(p.handedOver()) == 1 })
 	st, err := Ask(ctx, p.socket)
 	if err != nil || st.Shared != 1 || st.NATS != "nats://here" {
 		t.Errorf("%+v, %v", st, err)

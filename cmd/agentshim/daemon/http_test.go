@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
@@ -66,7 +67,7 @@ func TestARuntimeIsAnsweredOverHTTPInItsOwnTongue(t *testing.T) {
 	if e := w.first(); e.AgentID != "alice" || e.Runtime != "claude" {
 		t.Errorf("%+v", e)
 	}
-	awaited(t, "the answer is handed over", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.handed) == 1 })
+	bustest.Eventually(t, "the answer is handed over", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.handed) == 1 })
 	open := atHTTP(t, &bench{says: func(context.Context, decide.Question) decide.Judgement {
 		return decide.Judgement{Verdict: &schema.Verdict{}}
 	}})

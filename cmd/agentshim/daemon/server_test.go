@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/decide"
 	"github.com/hookfabric/hookfabric/cmd/agentshim/internal/frame"
 	"github.com/hookfabric/hookfabric/schema"
@@ -62,22 +63,6 @@ func (p *post) hook(payload string) (*Reply, error) {
 
 const denied = `{"hook_type":"PreToolUse","agent_id":"a","tool_name":"Bash","tool_use_id":"t1","tool_input":{"command":"ls"}}`
 
-// awaited polls until ok returns true.
-func awaited(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(soon)
-	defer late.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			t.Fatalf("not within %v: %s", soon, what)
-		}
-	}
-}
-
 func (p *post) handedOver() []string {
 	p.bench.mu.Lock()
 	defer p.bench.mu.Unlock()
@@ -97,7 +82,7 @@ func TestAHookIsAnsweredAndSaysThatItWrote(t *testing.T) {
 		t.Errorf("%d answers count as handed over before they are written", n)
 	}
 	r.Written()
-	awaited(t, "the answer is handed over", func() bool { return len(p.handedOver()) == 1 })
+	bustest.Eventually(t, "the answer is handed over", func() bool { return len(p.handedOver()) == 1 })
 	if id := p.first().EventID; id != "01890000-0000-7000-8000-000000000001" {
 		t.Errorf("the event's id is %s", id)
 	}
@@ -113,7 +98,7 @@ func TestAHookThatDiesLeavesWhatItWasGivenToTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	awaited(t, "another one is told", func() bool {
+	bustest.Eventually(t, "another one is told", func() bool {
 		r, err := p.hook(denied)
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +131,7 @@ func TestTwoHundredHooksAtOnce(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	awaited(t, "all calls have ended", func() bool { return p.Status().Active == 0 })
+	bustest.Eventually(t, "all calls have ended", func() bool { return p.Status().Active == 0 })
 	if st := p.Status(); st.Calls != 200 || st.Shared != 0 {
 		t.Errorf("%+v", st)
 	}

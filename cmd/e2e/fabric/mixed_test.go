@@ -2,14 +2,14 @@ package fabric_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
@@ -229,18 +229,13 @@ func lengthened(e *schema.Event, word string) (schema.Result, error) {
 // time may still be on its way.
 func (f *fabric) awaitWorker(pool, worker string) {
 	f.t.Helper()
-	for end := time.Now().Add(patience); ; runtime.Gosched() {
+	bustest.Eventually(f.t, fmt.Sprintf("the worker %s of the pool %s is known", worker, pool), func() bool {
 		st, failed := control[schema.FabricStatus](f, "status", "", schema.StatusRequest{})
 		if failed != nil {
 			f.t.Fatal(failed)
 		}
-		if slices.ContainsFunc(st.Pools, func(p schema.PoolStatus) bool {
+		return slices.ContainsFunc(st.Pools, func(p schema.PoolStatus) bool {
 			return p.Pool == pool && slices.ContainsFunc(p.Workers, func(w schema.WorkerStatus) bool { return w.Worker == worker })
-		}) {
-			return
-		}
-		if time.Now().After(end) {
-			f.t.Fatalf("waited %v for the worker %s of the pool %s", patience, worker, pool)
-		}
-	}
+		})
+	})
 }

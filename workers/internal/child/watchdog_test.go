@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
@@ -55,9 +55,7 @@ func TestADeadWatchdogIsReplacedAndWatchesAllGroups(t *testing.T) {
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for state(t, first.Pid) != "Z" { // until the kernel has closed its end
-		runtime.Gosched()
-	}
+	bustest.Eventually(t, "the kernel has closed its end", func() bool { return state(t, first.Pid) == "Z" })
 	// The kernel closes the last end of the pipe after the last thread has ended, which
 	// may be after the process ended, so one process more may be needed.
 	for range 20 {
