@@ -123,8 +123,9 @@ func (c *Control) accept(r micro.Request) (*job, error) {
 		return nil, err
 	}
 	data := r.Data()
-	release, until := func() {}, time.Time{}
-	if until, err = c.servable(v, agent, data); err == nil {
+	var release func()
+	until, err := c.servable(v, agent, data)
+	if err == nil {
 		release, err = c.room.take(v, data)
 	}
 	if err != nil {
