@@ -14,18 +14,31 @@ import (
 var options = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.Deterministic(true))
 
 // Marshal encodes v in the fabric's JSON dialect.
-func Marshal(v any) ([]byte, error) { return json.Marshal(v, options) }
+func Marshal(v any) ([]byte, error) { return AppendJSON(nil, v) }
 
 // AppendJSON appends the JSON of v to b, as [Marshal] encodes it.
 func AppendJSON(b []byte, v any) ([]byte, error) {
-	w := bytes.NewBuffer(b)
-	err := json.MarshalWrite(w, v, options)
-	return w.Bytes(), err
+	if r, ok := v.(*Record); ok && r != nil {
+		return AppendRecord(b, r)
+	}
+	if p := plainOf(v); p != nil {
+		if data, ok := p.appendPlain(b); ok {
+			return data, nil
+		}
+	}
+	data, err := json.Marshal(v, options)
+	if b == nil || err != nil {
+		return data, err
+	}
+	return append(b, data...), nil
 }
 
 // Unmarshal decodes data in the fabric's JSON dialect. It ignores unknown members and rejects
 // duplicate names.
 func Unmarshal(data []byte, v any) error {
+	if p := plainOf(v); p != nil && p.readPlain(data) {
+		return nil
+	}
 	return json.Unmarshal(data, v, options)
 }
 

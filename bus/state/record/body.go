@@ -13,6 +13,8 @@ type body struct {
 	runtime, kind, labels             jsontext.Value
 	input, output, prompt             jsontext.Value
 	message, response, failure, facts jsontext.Value
+	// fitInput and fitPrompt: that value is in its canonical form; false: unknown.
+	fitInput, fitPrompt bool
 }
 
 // member returns the field for a member of an event; nil: it is not needed.
@@ -42,8 +44,16 @@ func (b *body) member(name string) *jsontext.Value {
 	return nil
 }
 
-// scan reads the members of an event without decoding them, as far as data is valid JSON.
-func scan(data []byte) (b body) {
+// scan reads the members of an event without decoding them.
+func scan(data []byte) body {
+	if b, ok := plainScan(data); ok {
+		return b
+	}
+	return fullScan(data)
+}
+
+// fullScan is scan for any input: it reads as far as it is valid JSON.
+func fullScan(data []byte) (b body) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {
 		return b
@@ -70,7 +80,15 @@ func scan(data []byte) (b body) {
 const maxName = 256
 
 // text returns a string's text, at most maxName bytes of it.
-func (*body) text(v jsontext.Value) string {
+func (b *body) text(v jsontext.Value) string {
+	if len(v) <= maxName && ascii(v) && len(v) > 1 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
+		return string(v[1 : len(v)-1])
+	}
+	return b.decoded(v)
+}
+
+// decoded is text for strings with escapes or non-ASCII characters.
+func (*body) decoded(v jsontext.Value) string {
 	var s string
 	if v.Kind() != '"' || schema.Unmarshal(v, &s) != nil {
 		return ""
@@ -91,12 +109,12 @@ func (b *body) host() string {
 	return host[:min(len(host), maxName)]
 }
 
-// subject returns the value that the hooks judge.
-func (b *body) subject() jsontext.Value {
+// subject returns the value that the hooks judge, and whether it is certainly in its canonical form.
+func (b *body) subject() (v jsontext.Value, canonical bool) {
 	if b.input != nil {
-		return b.input
+		return b.input, b.fitInput
 	}
-	return b.prompt
+	return b.prompt, b.fitPrompt
 }
 
 // maxValues bounds the JSON values in one member of an event. The content of a record has no space for more.

@@ -53,10 +53,10 @@ func (c *encoder) line(e *Entry, ahead time.Duration) ([]byte, error) {
 		rec.Host = c.o.Host(rec.Agent)
 	}
 	c.redact(rec, e, &b)
-	data, err := schema.AppendJSON(c.out[:0], rec)
+	data, err := schema.AppendRecord(c.out[:0], rec)
 	if err == nil && len(data) > maxRecord {
 		trim(rec)
-		data, err = schema.AppendJSON(data[:0], rec)
+		data, err = schema.AppendRecord(data[:0], rec)
 	}
 	if err == nil && len(data) > maxRecord {
 		err = fmt.Errorf("it has %d bytes without its lists; at most %d are kept", len(data), maxRecord)
@@ -85,18 +85,23 @@ func trim(rec *schema.Record) {
 	}
 }
 
-// hash returns the SHA-256 of the canonical form of a value; empty: there is no value, or it is invalid.
-func (c *encoder) hash(v jsontext.Value) string {
+// hash returns the SHA-256 of the canonical form of a value; empty: there is no value, or it is invalid. canonical: the value
+// is in that form.
+func (c *encoder) hash(v jsontext.Value, canonical bool) string {
 	if len(v) == 0 {
 		return ""
 	}
-	form, err := jsontext.AppendFormat(c.scratch[:0], v, jsontext.AllowInvalidUTF8(true), jsontext.ReorderRawObjects(true),
-		jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
-	if err != nil {
-		return ""
-	}
-	if c.scratch = form; cap(form) > spare {
-		c.scratch = nil
+	form := []byte(v)
+	if !canonical {
+		var err error
+		form, err = jsontext.AppendFormat(c.scratch[:0], v, jsontext.AllowInvalidUTF8(true), jsontext.ReorderRawObjects(true),
+			jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
+		if err != nil {
+			return ""
+		}
+		if c.scratch = form; cap(form) > spare {
+			c.scratch = nil
+		}
 	}
 	sum := sha256.Sum256(form)
 	var text [len(hashPrefix) + 2*sha256.Size]byte
