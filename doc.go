@@ -71,25 +71,28 @@
 // The agent starts `agentshim hook` before a tool call. dialect decodes the payload of one runtime, session makes an
 // event of it, and decide asks the fabric. If no broker answers, decide applies the last known policy:
 //
-//	cmd/agentshim/app: app.go hookflags.go hook.go
+//	cmd/agentshim/app: app.go hookflags.go link.go hook.go
 //	cmd/internal/program: program.go
-//	cmd/agentshim/internal/dialect: dialect.go claude.go claudelike.go glance.go
-//	cmd/agentshim/internal/session: session.go
-//	cmd/agentshim/internal/decide: decide.go connect.go intime.go delivery.go policy.go
-//	cmd/agentshim/shimstate: reached.go policy.go
+//	cmd/agentshim/internal/dialect: dialect.go claude.go claudelike.go decode.go
+//	cmd/agentshim/internal/session: session.go stored.go texts.go
+//	cmd/agentshim/internal/decide: decide.go connect.go background.go policy.go
+//	cmd/agentshim/shimstate: folder.go later.go reached.go policy.go
 //	schema/guard: document.go sign.go rules.go
 //
 // The client sends the event, and repeats it if the aggregator dies. bus defines the subject and the headers of the
 // message:
 //
 //	bus/client: client.go ask.go deliverylog.go ack.go
-//	bus: subject.go header.go eventmsg.go envelope.go outlet.go
+//	bus: subject.go header.go eventmsg.go envelope.go
+//	bus/internal/natsconn: publisher.go
 //
 // The aggregator receives the event. pipeline.go lists the steps that it passes, one file each: checks of the
 // lease, limits and freezes, the hooks, and the verdict. Policies are signed for shims, and messages that wait for the
 // agent are claimed:
 //
-//	bus/aggregator: receiver.go admission.go pipeline.go limits.go callbeat.go policy.go
+//	bus/aggregator/internal/intake: receiver.go admission.go steps.go limits.go beat.go
+//	bus/aggregator: pipeline.go checkfreeze.go judge.go
+//	bus/aggregator/control: policy.go
 //	bus/aggregator/ratelimit: table.go
 //	bus/state: seed.go
 //	bus/state/sessions: presence.go
@@ -98,7 +101,7 @@
 // The dispatcher selects the hooks that match, and runs them wave by wave. A batch runs until it has outcomes:
 //
 //	bus/dispatch: compile.go plan.go dispatcher.go members.go batch.go answers.go
-//	bus/aggregator: caller.go
+//	bus/aggregator/internal/remote: caller.go
 //	bus: batchmsg.go
 //	schema: plain.go plainread.go
 //

@@ -3,15 +3,15 @@
 // share the work through a queue group. An aggregator holds no state that another one
 // cannot read.
 //
-// intake/receiver.go receives an event and stamps it with the time. Events that come faster than they
-// can be judged wait in intake/admission.go. pipeline.go lists the steps that each event then passes:
+// internal/intake/receiver.go receives an event and stamps it with the time. Events that come faster than they
+// can be judged wait in internal/intake/admission.go. pipeline.go lists the steps that each event then passes:
 //
-//  1. checkReply (intake/steps.go) ends events without an inbox for the answer.
-//  2. decode (intake/steps.go) reads the headers.
-//  3. dropStale (intake/steps.go) ends events whose shims have given up.
-//  4. checkLease (intake/steps.go) waits until the active configuration is known.
-//  5. chargeAgent (intake/steps.go) counts the event towards the limits of its agent.
-//  6. awaitLarge (intake/steps.go) has large events of one agent wait for each other.
+//  1. checkReply (internal/intake/steps.go) ends events without an inbox for the answer.
+//  2. decode (internal/intake/steps.go) reads the headers.
+//  3. dropStale (internal/intake/steps.go) ends events whose shims have given up.
+//  4. checkLease (internal/intake/steps.go) waits until the active configuration is known.
+//  5. chargeAgent (internal/intake/steps.go) counts the event towards the limits of its agent.
+//  6. awaitLarge (internal/intake/steps.go) has large events of one agent wait for each other.
 //  7. startSpan (startspan.go) begins the span of a traced event.
 //  8. verify (verify.go) answers malformed events.
 //  9. notice (selecthooks.go) stores that the agent is there.

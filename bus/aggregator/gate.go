@@ -4,7 +4,7 @@ import (
 	"runtime/debug"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator/deliver"
-	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/stages"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 )

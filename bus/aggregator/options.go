@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/bus/aggregator/control"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/stages"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
-	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
 	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state"

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/hookfabric/hookfabric/bus"
-	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/stages"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"

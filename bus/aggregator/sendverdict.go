@@ -10,8 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/stages"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
-	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

@@ -3,7 +3,7 @@ package aggregator
 import (
 	"slices"
 
-	"github.com/hookfabric/hookfabric/bus/aggregator/intake"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/intake"
 	"github.com/hookfabric/hookfabric/schema"
 )
 

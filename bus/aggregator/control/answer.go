@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/hookfabric/hookfabric/bus/aggregator/intake"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/intake"
 	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/state/objects"
 	"github.com/hookfabric/hookfabric/bus/state/queue"

@@ -5,6 +5,8 @@
 // freezing.go freezes agents, inject.go, answer.go, stored.go and keep.go serve the stored state of
 // agents, unjudged.go records calls that no broker judged, policy.go signs what shims follow while no
 // broker answers, and status.go tells how the fabric is.
+//
+// Only this module imports it.
 package control
 
 import (
@@ -20,11 +22,11 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator/deliver"
-	"github.com/hookfabric/hookfabric/bus/aggregator/intake"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/intake"
 	"github.com/hookfabric/hookfabric/bus/aggregator/internal/lifetime"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/stages"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
-	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
 	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state"

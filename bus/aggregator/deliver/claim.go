@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/hookfabric/hookfabric/bus"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/stages"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
-	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"

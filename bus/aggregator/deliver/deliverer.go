@@ -5,6 +5,8 @@
 // stages render them, and texts.go and room.go fit them into a verdict. acks.go writes
 // acknowledgements, and broken.go remembers items that cannot be rendered. rounds.go reads rounds and
 // counts denied calls; keeper.go warns agents whose time is over. drain.go delivers outside of events.
+//
+// Only this module imports it.
 package deliver
 
 import (
@@ -16,8 +18,8 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator/internal/lifetime"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/stages"
 	"github.com/hookfabric/hookfabric/bus/aggregator/observe"
-	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
 	"github.com/hookfabric/hookfabric/bus/aggregator/stores"
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/bus/state/sessions"

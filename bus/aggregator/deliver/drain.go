@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hookfabric/hookfabric/bus/aggregator/stages"
+	"github.com/hookfabric/hookfabric/bus/aggregator/internal/stages"
 	"github.com/hookfabric/hookfabric/bus/state/queue"
 	"github.com/hookfabric/hookfabric/schema"
 )

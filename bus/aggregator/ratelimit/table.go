@@ -9,6 +9,8 @@
 // client is over more limits itself.
 //
 // All methods are safe for concurrent use.
+//
+// Only this module imports it.
 package ratelimit
 
 import (

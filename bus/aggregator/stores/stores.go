@@ -1,4 +1,6 @@
 // Package stores has the parts of the stores of agents' state that an aggregator uses.
+//
+// Only this module imports it.
 package stores
 
 import (
