@@ -28,9 +28,14 @@ func (j *judging) sendVerdict(e *event) bool {
 
 // answer sends the verdict of an event, and records it.
 func (j *judging) answer(e *event, t *observe.Answered) {
-	if j.replies.send(t, e.act, &e.verdict) {
-		j.report.Verdict(t, &e.verdict)
+	if !j.replies.send(t, e.act, &e.verdict) {
+		return
 	}
+	if t.Shed && !t.Malformed {
+		j.report.Shed(t, &e.verdict)
+		return
+	}
+	j.report.Verdict(t, &e.verdict)
 }
 
 // replies sends verdicts.

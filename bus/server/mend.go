@@ -17,6 +17,9 @@ func (s *Server) Mend() error {
 	if _, err := checkRoom(s.dir, minRoom); err != nil {
 		return err
 	}
+	if errors.Is(s.Broken(), errHangs) {
+		return fmt.Errorf("the data directory %s: %w", s.dir, errHangs)
+	}
 	err, returned := s.mending.run(s.restart)
 	if !returned {
 		return fmt.Errorf("the data directory %s: %w", s.dir, errHangs)
@@ -58,23 +61,33 @@ func (s *Server) Broken() error {
 // leastForWrites is the free space that the server needs for one of the largest messages.
 const leastForWrites = schema.MaxPayload
 
+// Full returns that the disk is full, and what to do; nil: it is not.
+func (s *Server) Full() error {
+	free, err := freeSpace(s.dir)
+	if err == nil && free < leastForWrites {
+		err = s.full(free)
+	}
+	return err
+}
+
+func (s *Server) full(free int64) error {
+	return fmt.Errorf("the disk of the data directory %s is full (%d MiB left), so nothing can be stored; free at least %d MiB: the broker continues by itself within some seconds", s.dir, free>>20, minRoom>>20)
+}
+
 // Unstorable returns why the server takes no writes, and what to do; nil: it takes them.
 func (s *Server) Unstorable() error {
 	free, err := freeSpace(s.dir)
 	if err != nil {
 		return err
 	}
-	full := func() error {
-		return fmt.Errorf("the disk of the data directory %s is full (%d MiB left), so nothing can be stored; free at least %d MiB: the broker continues by itself within some seconds", s.dir, free>>20, minRoom>>20)
-	}
 	if free < leastForWrites {
-		return full()
+		return s.full(free)
 	}
 	switch broken := s.Broken(); {
 	case errors.Is(broken, errHangs):
 		return fmt.Errorf("nothing can be stored in the data directory %s: %w", s.dir, broken)
 	case free < minRoom && (broken != nil || !s.Stores()):
-		return full()
+		return s.full(free)
 	case broken != nil:
 		return fmt.Errorf("nothing can be stored in the data directory %s, which the broker tries to mend: %w; its log says more", s.dir, broken)
 	}

@@ -1,13 +1,18 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"time"
 )
 
-// hangsAfter is how long a function of the NATS server may take.
-const hangsAfter = 2 * time.Second
+const (
+	// hangsAfter is how long the NATS server may take to report its state.
+	hangsAfter = 2 * time.Second
+	// mendsWithin is how long a restart of JetStream may take. It reads all streams.
+	mendsWithin = 5 * time.Minute
+)
 
 // errHangs is the error of a NATS server that does not return from one of its functions.
 var errHangs = errors.New("JetStream in this process hangs since a write failed, and only a restart of the broker helps")
@@ -15,28 +20,34 @@ var errHangs = errors.New("JetStream in this process hangs since a write failed,
 // A probe calls a function of the NATS server that may never return. The server deadlocks if a
 // write fails while it purges a subject. Only one call is in progress.
 type probe[T any] struct {
+	within time.Duration // 0: hangsAfter
+
 	mu     sync.Mutex
 	result chan T // of the call in progress; nil: there is none
-	until  time.Time
 }
 
-// run calls f, or waits for the call in progress. It reports whether the call returned in time.
-func (p *probe[T]) run(f func() T) (T, bool) {
+// run calls f, and reports whether it returned in time. A call that was late makes further ones
+// fail at once until it returns. Its result is dropped.
+func (p *probe[T]) run(f func() T) (v T, inTime bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.result == nil {
-		result := make(chan T, 1)
-		p.result, p.until = result, time.Now().Add(hangsAfter)
-		go func() { result <- f() }()
+	if p.result != nil {
+		select {
+		case <-p.result:
+		default:
+			return v, false
+		}
 	}
-	late := time.NewTimer(time.Until(p.until))
+	result := make(chan T, 1)
+	p.result = result
+	go func() { result <- f() }()
+	late := time.NewTimer(cmp.Or(p.within, hangsAfter))
 	defer late.Stop()
 	select {
-	case v := <-p.result:
+	case v = <-result:
 		p.result = nil
 		return v, true
 	case <-late.C:
-		var none T
-		return none, false
+		return v, false
 	}
 }

@@ -85,7 +85,7 @@ type Server struct {
 	// account is the account of Connect.
 	account *server.Account
 	health  probe[error]
-	mending probe[error]
+	mending probe[error] // locked while JetStream restarts
 }
 
 // Start runs a server and returns when it is ready. It waits until ctx ends for a large store to be read.
@@ -118,7 +118,7 @@ func start(ctx context.Context, o Options, host string, port int, lock *dirLock)
 			return nil, err
 		}
 	}
-	s := &Server{dir: o.Dir, lock: lock, password: rand.Text(), listens: o.Listen != "", cluster: o.Cluster, leaf: o.Leaf}
+	s := &Server{dir: o.Dir, lock: lock, password: rand.Text(), listens: o.Listen != "", cluster: o.Cluster, leaf: o.Leaf, mending: probe[error]{within: mendsWithin}}
 	if s.auth, err = openAuth(o); err != nil {
 		return nil, err
 	}
@@ -305,6 +305,8 @@ func (s *Server) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		s.mending.mu.Lock() // a restart of JetStream ends first
+		defer s.mending.mu.Unlock()
 		reached := s.sequences.close()
 		if s.cluster != nil {
 			s.endGossip()

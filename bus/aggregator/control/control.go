@@ -49,7 +49,7 @@ const (
 	requestBytesWaiting = 32 << 20
 )
 
-// Options are the parameters of [Serve]. The aggregator's Options describe those of the same name.
+// Options are the parameters of [New]. The aggregator's Options describe those of the same name.
 type Options struct {
 	stores.Memory
 

@@ -60,20 +60,16 @@ func newRoom() room {
 }
 
 // slow returns the slots of requests that may take longer.
-func slow(r *room, _ []byte) slots { return r.slow }
+func slow(r *room) slots { return r.slow }
 
-// freezing returns the slots of requests to freeze or thaw. To list the freezes takes none of them.
-func freezing(r *room, data []byte) slots {
-	if names(data) {
-		return r.freezing
-	}
-	return r.slow
-}
+// freezing returns the slots of requests to freeze or thaw, and to list the freezes, which the
+// commands do first.
+func freezing(r *room) slots { return r.freezing }
 
 // take reserves room for a request until the caller calls release.
 func (r *room) take(v *verb, data []byte) (release func(), err error) {
 	if v.slots != nil {
-		s := v.slots(r, data)
+		s := v.slots(r)
 		select {
 		case s <- struct{}{}:
 			return func() { <-s }, nil
@@ -150,7 +146,10 @@ func (c *Control) accept(r micro.Request) (*job, error) {
 			answers = largeAnswer
 		}
 		answer, err := v.serve(c, ctx, agent, data)
-		return answer, coded(c.explained(err))
+		if !v.ownCodes {
+			err = coded(c.explained(err))
+		}
+		return answer, err
 	}
 	j.release = func() {
 		c.room.answers.Release(answers)

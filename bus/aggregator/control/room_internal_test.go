@@ -43,3 +43,26 @@ func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
 		done()
 	}
 }
+
+// TestOtherRequestsDoNotDelayAFreeze: the slots of requests that may take long are full.
+func TestOtherRequestsDoNotDelayAFreeze(t *testing.T) {
+	r := newRoom()
+	for range maxSlow {
+		if _, err := r.take(&verb{slots: slow}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range verbs() {
+		_, err := r.take(&v, nil)
+		switch v.name {
+		case schema.VerbFreeze, schema.VerbThaw:
+			if err != nil {
+				t.Errorf("%s is refused: %v", v.name, err)
+			}
+		case statusVerb:
+			if err == nil {
+				t.Errorf("%s has a slot beyond %d", v.name, maxSlow)
+			}
+		}
+	}
+}

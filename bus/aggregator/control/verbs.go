@@ -36,7 +36,9 @@ type verb struct {
 	large func(data []byte) bool
 	// slots are those of a request that may take longer than others; nil: it is bounded by its bytes
 	// and by verbTime.
-	slots func(r *room, data []byte) slots
+	slots func(r *room) slots
+	// ownCodes marks a request whose errors have a code; others get that of the store's error.
+	ownCodes bool
 	serve func(c *Control, ctx context.Context, agent string, data []byte) (any, error)
 }
 
@@ -49,9 +51,9 @@ func verbs() []verb {
 		namesThem = "the request names its agents"
 	)
 	return []verb{
-		{name: statusVerb, others: true, slots: slow, serve: reading((*Control).status)},
-		{name: "config", others: true, noAgent: ofAll, changes: configures, slots: slow, serve: reading((*Control).configure)},
-		{name: "hooks", others: true, changes: registers, slots: slow, serve: reading((*Control).hooks)},
+		{name: statusVerb, others: true, slots: slow, ownCodes: true, serve: reading((*Control).status)},
+		{name: "config", others: true, noAgent: ofAll, changes: configures, slots: slow, ownCodes: true, serve: reading((*Control).configure)},
+		{name: "hooks", others: true, changes: registers, slots: slow, ownCodes: true, serve: reading((*Control).hooks)},
 		{name: schema.VerbInject, others: true, changes: always, serve: reading((*Control).inject)},
 		{name: schema.VerbPending, others: true, serve: reading((*Control).pending)},
 		{name: schema.VerbWithdraw, others: true, changes: always, serve: reading((*Control).withdrawItem)},

@@ -25,7 +25,7 @@ func (c *claim) giveBack(err error) {
 		return
 	}
 	q, g := c.queue, giving{agent: c.agent, event: c.ID, by: c.by, until: time.Now().Add(giveBackFor)}
-	_ = q.later(func() { q.giveOne(g) }) // if too many wait, the lease ends by itself
+	_ = later(q.givings, func() { q.giveOne(g) }) // if too many wait, the lease ends by itself
 }
 
 // giveOne ends the lease of a claim. It also writes the cursor if there is no lease, because that makes a write

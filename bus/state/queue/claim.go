@@ -117,6 +117,7 @@ func (c *claim) read(ctx context.Context, taken []*entry) error {
 		mu  sync.Mutex // guards texts and gone
 	)
 	all.SetLimit(readers)
+	before := len(c.gone)
 	for _, e := range taken {
 		mu.Lock()
 		known := c.texts[e.seq()] != nil
@@ -134,7 +135,11 @@ func (c *claim) read(ctx context.Context, taken []*entry) error {
 			return err
 		})
 	}
-	return all.Wait()
+	err := all.Wait()
+	if len(c.gone) > before {
+		return errGone
+	}
+	return err
 }
 
 // text reads an item from the leader.
@@ -326,7 +331,7 @@ func (q *Queue) writeLater(a *agent) { time.AfterFunc(claimFor, func() { q.write
 // writeSoon writes an agent's cursor in the background. If too many wait, the next call of the
 // agent tries again.
 func (q *Queue) writeSoon(a *agent) {
-	if !q.later(func() { _ = q.writeSince(q.life, a) }) {
+	if !later(q.jobs, func() { _ = q.writeSince(q.life, a) }) {
 		a.due.Store(false)
 	}
 }

@@ -47,7 +47,7 @@ func (s *suspects) take() (some []*agent) {
 
 // endSoon removes the agent's finished items in the background, or the sweep does.
 func (q *Queue) endSoon(a *agent) {
-	if q.index.any(a.scope) && !q.later(func() { q.endDone(a) }) {
+	if q.index.any(a.scope) && !later(q.jobs, func() { q.endDone(a) }) {
 		q.suspects.add(a)
 	}
 }

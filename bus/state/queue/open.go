@@ -30,7 +30,7 @@ const (
 	madeUpFor = time.Minute
 	// missedAfter is the time without news after which an item may have ended unnoticed.
 	missedAfter = madeUpFor / 2
-	// workers is how many goroutines run the jobs of the background.
+	// workers is how many goroutines run the jobs of each kind.
 	workers = 16
 	// behindFor is how long the mirrors may be behind before the queue is not ready.
 	behindFor = 10 * time.Second
@@ -51,6 +51,7 @@ type Queue struct {
 	usage   usage
 
 	jobs     chan func() // what runs in the background
+	givings  chan func() // the same, of claims that are given back, which may take long
 	suspects suspects
 	// marked is when the marks were written last; only the sweep uses it.
 	marked time.Time
@@ -78,7 +79,7 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error
 	q := &Queue{
 		o: o, watch: o.Watch, log: o.Logger, id: uuid.NewString(), clock: new(kv.Clock),
 		index: newIndex(), agents: &agents{all: make(map[string]*agent)}, marks: newMarks(o.Dedup),
-		jobs: make(chan func(), 4096), suspects: suspects{all: make(map[*agent]time.Time)},
+		jobs: make(chan func(), 4096), givings: make(chan func(), 1024), suspects: suspects{all: make(map[*agent]time.Time)},
 	}
 	q.life, q.stop = context.WithCancelCause(context.Background())
 	if err := q.open(ctx, js); err != nil {
@@ -86,26 +87,28 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Queue, error
 		return nil, err
 	}
 	for range workers {
-		q.work.Go(q.runJobs)
+		q.work.Go(func() { q.run(q.jobs) })
+		q.work.Go(func() { q.run(q.givings) })
 	}
 	q.work.Go(q.sweep)
 	return q, nil
 }
 
-// later runs a job in the background, and reports false if too many wait.
-func (q *Queue) later(job func()) bool {
+// later adds a job, and reports false if too many wait.
+func later(jobs chan<- func(), job func()) bool {
 	select {
-	case q.jobs <- job:
+	case jobs <- job:
 		return true
 	default:
 		return false
 	}
 }
 
-func (q *Queue) runJobs() {
+// run runs jobs until the queue is closed.
+func (q *Queue) run(jobs <-chan func()) {
 	for {
 		select {
-		case job := <-q.jobs:
+		case job := <-jobs:
 			job()
 		case <-q.life.Done():
 			return

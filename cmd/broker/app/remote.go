@@ -28,6 +28,9 @@ const statusVerb = "status"
 // troubleTime bounds a request for the broker's trouble, and is the interval of such requests.
 const troubleTime = 2 * time.Second
 
+// storeSoon is how long it takes to store a long text, at most, if the store works.
+const storeSoon = 10 * time.Second
+
 // slowAfter is when a command reports that it still waits for an answer.
 const slowAfter = time.Second
 
@@ -136,7 +139,7 @@ func (r *remote) askOn(ctx context.Context, nc *nats.Conn, what about, req, answ
 		return fmt.Errorf("encoding the request: %w", err)
 	}
 	err = r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, what.another(), answer)
-	if silent, ok := errors.AsType[*noAnswer](err); ok && silent.received() && what.verb != statusVerb {
+	if silent, ok := errors.AsType[*noAnswer](err); ok && silent.received() && what.verb != statusVerb && !errors.Is(ctx.Err(), context.Canceled) {
 		if why := r.trouble(ctx, nc); why != "" {
 			return fmt.Errorf("%w; the broker reports: %s", err, why)
 		}
@@ -155,12 +158,13 @@ func (r *remote) trouble(ctx context.Context, nc *nats.Conn) string {
 	return st.Trouble
 }
 
-// untilTrouble returns a context that ends when the broker reports that it cannot do all of its
-// work, and a function that releases it. JetStream does not answer writes on a full disk.
+// untilTrouble returns a context that ends when something takes longer than storeSoon and the broker
+// reports that it cannot do all of its work, and a function that releases it. JetStream does not
+// answer writes on a full disk.
 func (r *remote) untilTrouble(ctx context.Context, nc *nats.Conn) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		for kv.Rest(ctx, troubleTime) == nil {
+		for wait := storeSoon; kv.Rest(ctx, wait) == nil; wait = troubleTime {
 			if why := r.trouble(ctx, nc); why != "" {
 				cancel(errors.New(why))
 			}

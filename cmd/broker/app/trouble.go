@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,18 @@ var (
 
 // trouble returns why the broker cannot do all of its work; nil: it can.
 func (b *Broker) trouble() error {
-	if err := b.unstorable(); err != nil {
-		return err
+	failing := b.failing()
+	if b.shares() {
+		return failing
 	}
+	if failing == nil {
+		return b.server.Full()
+	}
+	return cmp.Or(b.unstorable(), failing)
+}
+
+// failing returns the part of [Broker.trouble] that a restart of JetStream may end.
+func (b *Broker) failing() error {
 	switch {
 	case b.lease.Fresh(time.Now()):
 		if err := b.memory.unstored(); err != nil {
@@ -78,7 +88,7 @@ func (b *Broker) watchStore(ctx context.Context) {
 			b.log.Error("the broker is in trouble", "error", now)
 		case now == nil && last != nil:
 			b.log.Info("the broker is no longer in trouble")
-		case now != nil && b.mendable(!since.IsZero() && time.Since(since) >= silentFor):
+		case b.failing() != nil && b.mendable(!since.IsZero() && time.Since(since) >= silentFor):
 			b.mend()
 			since = time.Time{}
 		}

@@ -138,7 +138,7 @@ func (in *Intake) admit(e *Arrival, now time.Time) (stays bool) {
 	e.late = true
 	in.Decode(e)
 	q := e.from.queue
-	if e.Err != nil || e.Msg.Reply == "" || e.stale() || e.waited > e.Req.Left/2 || e.waited > beforeAgain {
+	if e.Err != nil || !bus.IsInbox(e.Msg.Reply) || e.stale() || e.waited > e.Req.Left/2 || e.waited > beforeAgain {
 		return false
 	}
 	if in.opt.Trivial(&e.Req) || q.full(e) || !q.inTime(e.At, now, e.Req.Left) {
