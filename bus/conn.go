@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -29,10 +28,6 @@ const (
 // DialLimit bounds one attempt to connect, after shorter attempts ran out of time.
 const DialLimit = natsconn.DialLimit
 
-// plainVariable is the environment variable that, if it is "true", makes connections without
-// natsconn's writer and time limits.
-const plainVariable = "HOOKFABRIC_PLAIN_NATS"
-
 // A Message is a message to publish; see [natsconn.Message].
 type Message = natsconn.Message
 
@@ -52,6 +47,8 @@ type Options struct {
 	URL string
 	// Name identifies the connection to operators and peers; empty is "hookfabric".
 	Name string
+	// Plain uses the client of nats.go without natsconn's writer and time limits.
+	Plain bool
 	// Creds is the path of a credentials file; empty: no credentials.
 	Creds string
 	// User and Password identify the client; an empty User sends neither.
@@ -199,7 +196,7 @@ func (o *Options) connector(ctx context.Context) *natsconn.Connector {
 		timeout = max(min(timeout, time.Until(end)), time.Millisecond)
 	}
 	return natsconn.New(natsconn.Config{
-		Timeout: timeout, From: o.From, InProcess: o.InProcess, Plain: os.Getenv(plainVariable) == "true",
+		Timeout: timeout, From: o.From, InProcess: o.InProcess, Plain: o.Plain,
 	})
 }
 

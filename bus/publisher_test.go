@@ -41,8 +41,7 @@ func connections(t *testing.T) map[string]*nats.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(wrapped.Close)
-	t.Setenv("HOOKFABRIC_PLAIN_NATS", "true")
-	plain, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL()})
+	plain, err := bus.Connect(t.Context(), bus.Options{URL: s.ClientURL(), Plain: true})
 	if err != nil {
 		t.Fatal(err)
 	}

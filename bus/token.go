@@ -25,12 +25,17 @@ func Token(id string) (string, error) {
 	if id == "_" {
 		return lone, nil
 	}
-	tok := escapeBytes(id, '=', func(_ string, i int) bool { return !plain(id[i]) })
-	if len(tok) > schema.MaxToken {
-		return "", fmt.Errorf("the name %.32q… takes %d characters in a subject (each byte outside A-Z a-z 0-9 _ - takes three); use one that takes at most %d",
-			id, len(tok), schema.MaxToken)
+	size := len(id)
+	for i := range len(id) {
+		if !plain(id[i]) {
+			size += 2
+		}
 	}
-	return tok, nil
+	if size > schema.MaxToken {
+		return "", fmt.Errorf("the name %.32q… takes %d characters in a subject (each byte outside A-Z a-z 0-9 _ - takes three); use one that takes at most %d",
+			id, size, schema.MaxToken)
+	}
+	return escapeBytes(id, '=', func(_ string, i int) bool { return !plain(id[i]) }), nil
 }
 
 // escapeBytes writes the special bytes of s as mark and two digits of upper-case hex.

@@ -168,7 +168,11 @@ func (c *Client) Release(ctx context.Context, agent string, events ...string) er
 func (c *Client) lease(ctx context.Context, agent string, events []string, release bool) error {
 	for part := range slices.Chunk(events, bus.MaxAcks) {
 		if err := c.sendAck(ctx, agent, &schema.AckRequest{Events: part, Hold: true, Release: release}); err != nil {
-			return fmt.Errorf("renewing or ending the leases of %s: %w", agent, err)
+			verb := "holding"
+			if release {
+				verb = "releasing"
+			}
+			return fmt.Errorf("%s the leases of %s: %w", verb, agent, err)
 		}
 	}
 	return nil

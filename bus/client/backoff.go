@@ -17,8 +17,8 @@ type backoff struct{ due atomic.Bool }
 
 // after records the result of a call.
 func (b *backoff) after(err error) {
-	if err == nil || errors.Is(err, errSilent) {
-		b.due.Store(err != nil)
+	if silent := errors.Is(err, errSilent); (err == nil || silent) && b.due.Load() != silent {
+		b.due.Store(silent)
 	}
 }
 

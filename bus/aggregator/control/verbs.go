@@ -39,7 +39,7 @@ type verb struct {
 	slots func(r *room) slots
 	// ownCodes marks a request whose errors have a code; others get that of the store's error.
 	ownCodes bool
-	serve func(c *Control, ctx context.Context, agent string, data []byte) (any, error)
+	serve    func(c *Control, ctx context.Context, agent string, data []byte) (any, error)
 }
 
 // verbs returns all control verbs, in the order of the contract.

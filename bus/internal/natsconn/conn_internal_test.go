@@ -272,7 +272,7 @@ func TestASingleWriterIsNotDelayed(t *testing.T) {
 			got <- string(p[:n])
 		}
 	}()
-	for i := range 3 * maxDirect { // the write goroutine writes some of them, as a trial
+	for i := range 3 * maxDirect { // flush writes some of them, as a trial
 		if _, err := fmt.Fprintf(g, "%d", i); err != nil {
 			t.Fatal(err)
 		}

@@ -51,6 +51,9 @@ func serveCommand() *cobra.Command {
 		Example: "  agentshim serve --nats nats://127.0.0.1:4222",
 		Args:    program.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if s.unreachable == "" && c.Flags().Changed("unreachable") {
+				return program.UsageError("--unreachable is empty; write deny or allow")
+			}
 			if err := checkUnreachable(&s.unreachable, false); err != nil {
 				return err
 			}

@@ -202,7 +202,7 @@ func (b *Broker) URL() string {
 
 // Connect connects to the bus, within this process if the server is embedded.
 func (b *Broker) Connect(ctx context.Context, opt bus.Options) (*nats.Conn, error) {
-	opt.Logger = b.log
+	opt.Logger, opt.Plain = b.log, program.PlainNATS()
 	if b.server != nil {
 		return b.server.Connect(ctx, opt)
 	}

@@ -122,7 +122,7 @@ func run(c *cobra.Command, opt *options) (err error) {
 	ctx, refuse := context.WithCancelCause(c.Context())
 	defer refuse(nil)
 	nc, err := bus.Connect(ctx, bus.Options{
-		URL: opt.nats, Creds: opt.creds, TLS: opt.tls, Role: "worker", Name: workers.ConnectionPrefix + w.Name(), Logger: log,
+		URL: opt.nats, Creds: opt.creds, TLS: opt.tls, Role: "worker", Name: workers.ConnectionPrefix + w.Name(), Logger: log, Plain: program.PlainNATS(),
 		OnLeaving: w.Leave,
 		OnDenied: func(err error) {
 			if why := opt.notServing(err); why != nil {

@@ -28,6 +28,10 @@ const (
 // EnvPrefix begins the name of every environment variable.
 const EnvPrefix = "HOOKFABRIC_"
 
+// PlainNATS reports whether HOOKFABRIC_PLAIN_NATS is true: broker and hookworker then use the client
+// of nats.go without the fabric's own writer and time limits.
+func PlainNATS() bool { return os.Getenv(EnvPrefix+"PLAIN_NATS") == "true" }
+
 // errUsage marks errors in how a command was called.
 var errUsage = errors.New("usage")
 
