@@ -69,6 +69,34 @@ func offset(text string, line, column int) int {
 	return len(text)
 }
 
+// extent returns where the characters of a written value begin and end in text, as far as its
+// first character tells: a block begins on the next line, and a quoted value ends with its quote.
+func extent(text string) (begin, end int) {
+	switch {
+	case strings.HasPrefix(text, "|"), strings.HasPrefix(text, ">"):
+		return strings.IndexByte(text, '\n') + 1, len(text)
+	case strings.HasPrefix(text, `"`):
+		for i := 1; i < len(text); i++ {
+			switch text[i] {
+			case '\\':
+				i++
+			case '"':
+				return 1, i
+			}
+		}
+	case strings.HasPrefix(text, "'"):
+		for i := 1; i < len(text); i++ {
+			switch {
+			case strings.HasPrefix(text[i:], "''"):
+				i++
+			case text[i] == '\'':
+				return 1, i
+			}
+		}
+	}
+	return 0, len(text)
+}
+
 // written returns the part of text, in which a value is written, before a byte of the value. It
 // finds the word there by its occurrences, because lines may be indented and folded. It returns
 // false for a word with escapes.
@@ -81,7 +109,8 @@ func written(text, value string, at int) (before string, ok bool) {
 	if word == "" {
 		return "", false
 	}
-	start := 0
+	start, end := extent(text)
+	text = text[:end]
 	for range strings.Count(value[:begin], word) + 1 {
 		next := strings.Index(text[start:], word)
 		if next < 0 {
