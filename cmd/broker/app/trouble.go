@@ -69,6 +69,7 @@ func (b *Broker) watchStore(ctx context.Context) {
 	tick := time.NewTicker(lookAtStore)
 	defer tick.Stop()
 	var last error
+	mended := false     // JetStream was restarted since storing failed last, although nothing fails
 	var since time.Time // since when writes fail, or the last restart; zero: they succeed
 	for {
 		select {
@@ -77,6 +78,9 @@ func (b *Broker) watchStore(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := b.trouble()
+		failing := b.failing() != nil
+		broken := failing || b.unstorable() != nil
+		mended = mended && broken
 		switch unstored := !b.lease.Stored() || b.memory.unstored() != nil; {
 		case !unstored:
 			since = time.Time{}
@@ -88,8 +92,10 @@ func (b *Broker) watchStore(ctx context.Context) {
 			b.log.Error("the broker is in trouble", "error", now)
 		case now == nil && last != nil:
 			b.log.Info("the broker is no longer in trouble")
-		case b.failing() != nil && b.mendable(!since.IsZero() && time.Since(since) >= silentFor):
-			b.mend()
+		}
+		// If only a stream that the broker does not need now is broken, one restart must do.
+		if broken && (failing || !mended) && b.mendable(!since.IsZero() && time.Since(since) >= silentFor) {
+			mended = b.mend()
 			since = time.Time{}
 		}
 		last = now
@@ -108,12 +114,13 @@ func helps(off, clustered, broken, silent bool) bool {
 	return off || !clustered && (broken || silent)
 }
 
-// mend restarts JetStream if there is space for it.
-func (b *Broker) mend() {
+// mend restarts JetStream if there is space for it, and reports whether it did.
+func (b *Broker) mend() bool {
 	if err := b.server.Mend(); err != nil {
 		b.log.Error("JetStream cannot be restarted yet", "error", err)
-		return
+		return false
 	}
 	b.memory.clearUnstored()
 	b.log.Info("JetStream was restarted on its data directory")
+	return true
 }
