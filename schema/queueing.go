@@ -2,6 +2,7 @@ package schema
 
 // The verbs of control requests about the queue and the rounds.
 const (
+	VerbStatus     = "status"
 	VerbInject     = "inject"
 	VerbPending    = "pending"
 	VerbWithdraw   = "withdraw"

@@ -16,7 +16,7 @@ import (
 
 // Eight agents send the largest message at one moment. Its reader, in this process as a broker or on the network as a
 // worker, must get all of them and stay connected.
-func TestABurstOfLargeMessagesArrives(t *testing.T) {
+func TestABurstOfLargeMessagesArrives(t *testing.T) { //nolint:tparallel // its cases share one server
 	t.Parallel()
 	const senders = 8
 	s := bustest.StartWith(t, server.Options{Listen: "127.0.0.1:0"})

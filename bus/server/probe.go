@@ -23,7 +23,7 @@ type probe[T any] struct {
 	within time.Duration // 0: hangsAfter
 
 	mu     sync.Mutex
-	result chan T // of the call in progress; nil: there is none
+	result chan T // of the call in progress; nil: no call is in progress
 }
 
 // run calls f, and reports whether it returned in time. A call that was late makes further ones

@@ -73,7 +73,7 @@ func startJunkFabric(t testing.TB) *junkFabric {
 
 // TestJunk sends the fabric nonsense in every place that takes something. Each
 // gets an error of its own, nothing ends, and nothing is kept of it.
-func TestJunk(t *testing.T) {
+func TestJunk(t *testing.T) { //nolint:tparallel // its cases share the fabric that it then looks at
 	t.Parallel()
 	f := startJunkFabric(t)
 	f.sound(t)

@@ -26,7 +26,7 @@ func whole() *schema.Event {
 	return e
 }
 
-func TestAFunctionReadsAllFieldsOfItsEvent(t *testing.T) {
+func TestAFunctionReadsAllFieldsOfItsEvent(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	r := newRunner(t, Options{})
 	bare := &schema.Event{HookType: schema.PreToolUse}

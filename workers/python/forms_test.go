@@ -106,7 +106,7 @@ func TestAnswersOfFunctions(t *testing.T) {
 	}
 }
 
-func TestAnInvalidAnswerIsAnErrorOfItsCallOnly(t *testing.T) {
+func TestAnInvalidAnswerIsAnErrorOfItsCallOnly(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	r := newRunner(t, Options{})
 	good := load(t, r, hookOf("forms.canonical"), schema.PythonHosts{})

@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-func TestLoadErrorsOfFunctions(t *testing.T) {
+func TestLoadErrorsOfFunctions(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	dir := runnertest.Tree(t, map[string]string{
 		"good.py": "number = 5\ndef check(event): pass\n", "pkg/__init__.py": "", "pkg/hooks.py": "def check(event): pass\n",

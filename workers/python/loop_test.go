@@ -24,7 +24,7 @@ func judged(t *testing.T, r *Runner, e *schema.Event, hooks ...schema.Hook) sche
 	return runnertest.Judge(t, r, testdata(t), e, hooks...)
 }
 
-func TestConditionsUnderBothPolicies(t *testing.T) {
+func TestConditionsUnderBothPolicies(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	r := newRunner(t, silent())
 	const counts = "its condition raised %s, and counts as true"
@@ -55,7 +55,7 @@ func TestConditionsUnderBothPolicies(t *testing.T) {
 	}
 }
 
-func TestAConditionHasTheHooksTimeUnderBothPolicies(t *testing.T) {
+func TestAConditionHasTheHooksTimeUnderBothPolicies(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	r := newRunner(t, silent())
 	for handler, says := range map[string]string{
@@ -99,7 +99,7 @@ func TestACoroutineConditionIsCancelledAndItsHostLivesOn(t *testing.T) {
 	}
 }
 
-func TestConditionsOfAllKindsOfCallables(t *testing.T) {
+func TestConditionsOfAllKindsOfCallables(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	r := newRunner(t, silent())
 	for handler, c := range map[string]struct {
@@ -135,7 +135,7 @@ func TestConditionsOfAllKindsOfCallables(t *testing.T) {
 	}
 }
 
-func TestFailingPartsOfAHookUnderBothPolicies(t *testing.T) {
+func TestFailingPartsOfAHookUnderBothPolicies(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	r := newRunner(t, silent())
 	e := runnertest.Event("")

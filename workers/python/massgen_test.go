@@ -15,7 +15,7 @@ import (
 	"github.com/hookfabric/hookfabric/workers/runnertest"
 )
 
-func TestAModuleWrittenForMassGenRunsUnchanged(t *testing.T) {
+func TestAModuleWrittenForMassGenRunsUnchanged(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	r := newRunner(t, Options{})
 	write := runnertest.Event("Write")
@@ -45,7 +45,7 @@ func TestAModuleWrittenForMassGenRunsUnchanged(t *testing.T) {
 	}
 }
 
-func TestTheStandInHasEveryNameOfMassGensGuides(t *testing.T) {
+func TestTheStandInHasEveryNameOfMassGensGuides(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	r := newRunner(t, Options{})
 	remove := runnertest.Event("Delete")

@@ -67,7 +67,7 @@ func TestHooksOfOneSiteShareTheirHostsUntilTheLastIsClosed(t *testing.T) {
 	}
 }
 
-func TestHostsAreRecycledAndNoCallIsLost(t *testing.T) {
+func TestHostsAreRecycledAndNoCallIsLost(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	for name, function := range map[string]string{"functions": "forms.pid", "coroutines": "forms.later_pid"} {
 		t.Run(name, func(t *testing.T) {

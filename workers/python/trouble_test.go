@@ -271,7 +271,7 @@ func TestAChildOfAForkedChildKeepsTheFilesOfItsParent(t *testing.T) {
 	}
 }
 
-func TestProcessesOfAHookEndWithThePool(t *testing.T) {
+func TestProcessesOfAHookEndWithThePool(t *testing.T) { //nolint:tparallel // its cases take turns on the hosts of one runner
 	t.Parallel()
 	for name, opt := range map[string]Options{"without a watchdog": {}, "with one": {Watchdog: child.SelfWatchdog()}} {
 		t.Run(name, func(t *testing.T) {

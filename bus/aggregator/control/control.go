@@ -66,7 +66,7 @@ type Options struct {
 	Trouble      func() error
 	Unstorable   func() error
 
-	// Active returns the active configuration; nil: there is none yet.
+	// Active returns the active configuration; nil: no version is active yet.
 	Active func() *stages.Config
 	// Frozen returns the freezes that the broker applies; nil: there never was a freeze.
 	Frozen func() *freezes.State

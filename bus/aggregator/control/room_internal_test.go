@@ -32,7 +32,7 @@ func TestPartsLeaveRoomForOtherRequests(t *testing.T) {
 		t.Errorf("%d acknowledgements found room", n)
 	}
 	if _, err := take(schema.VerbKeep, verbShare); err == nil {
-		t.Error("there is room for nobody, and a part found some")
+		t.Error("a part found room where no other request did")
 	}
 	for _, done := range release {
 		done()
@@ -59,7 +59,7 @@ func TestOtherRequestsDoNotDelayAFreeze(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s is refused: %v", v.name, err)
 			}
-		case statusVerb:
+		case schema.VerbStatus:
 			if err == nil {
 				t.Errorf("%s has a slot beyond %d", v.name, maxSlow)
 			}

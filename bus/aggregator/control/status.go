@@ -115,7 +115,7 @@ func (c *Control) brokers(ctx context.Context) (all []schema.BrokerStatus) {
 // stats adds what shadow hooks would have changed to the statistics that the
 // service answers with, so that every broker can sum up all of them.
 func (c *Control) stats(e *micro.Endpoint) any {
-	if e.Name != statusVerb {
+	if e.Name != schema.VerbStatus {
 		return nil // once is enough
 	}
 	return c.opt.Report.Shadows.Status()

@@ -16,9 +16,6 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// statusVerb is the verb whose endpoint reports the statistics of the aggregator.
-const statusVerb = "status"
-
 // A verb is a kind of control request.
 type verb struct {
 	name string
@@ -51,7 +48,7 @@ func verbs() []verb {
 		namesThem = "the request names its agents"
 	)
 	return []verb{
-		{name: statusVerb, others: true, slots: slow, ownCodes: true, serve: reading((*Control).status)},
+		{name: schema.VerbStatus, others: true, slots: slow, ownCodes: true, serve: reading((*Control).status)},
 		{name: "config", others: true, noAgent: ofAll, changes: configures, slots: slow, ownCodes: true, serve: reading((*Control).configure)},
 		{name: "hooks", others: true, changes: registers, slots: slow, ownCodes: true, serve: reading((*Control).hooks)},
 		{name: schema.VerbInject, others: true, changes: always, serve: reading((*Control).inject)},

@@ -30,7 +30,7 @@ import (
 type Options struct {
 	stores.Memory
 
-	// Active returns the active configuration; nil: there is none yet.
+	// Active returns the active configuration; nil: no version is active yet.
 	Active func() *stages.Config
 	// MaxVerdict returns the largest size of a verdict in bytes.
 	MaxVerdict func() int

@@ -220,7 +220,7 @@ func (c *cell) kept(word string) bool {
 
 // A daemon that fails a call affects only that call: the hook asks the daemon's fabric,
 // which judges it.
-func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) {
+func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) { //nolint:tparallel // its cases use the default port one after the other
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return
@@ -243,7 +243,7 @@ func TestTheFabricOfADaemonThatFailsIsAsked(t *testing.T) {
 // A killed daemon leaves its card behind. The hook asks the card's fabric first. It asks
 // its own fabric if that one is gone too, or if the card does not apply to this hook. A
 // managed hook ignores the card, because the agent could write it.
-func TestTheCardOfADeadDaemonIsNotTheLastWord(t *testing.T) {
+func TestTheCardOfADeadDaemonIsNotTheLastWord(t *testing.T) { //nolint:tparallel // its cases use the default port one after the other
 	t.Parallel()
 	if !inOwnNetwork(t) {
 		return

@@ -30,9 +30,9 @@ func TestALoopIsToldWhichEventsAreToHaveTheConversation(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"an agent":          {knowing{&bench{}}, "?agent=a", http.StatusOK, `{"config_version":7,"history":["BeforeLLMCall","QueryEnd"]}`},
-		"nobody can say it": {knowing{&bench{}}, "?agent=b", http.StatusServiceUnavailable, "unreachable"},
-		"nobody is named":   {knowing{&bench{}}, "", http.StatusBadRequest, "?agent="},
+		"an agent":           {knowing{&bench{}}, "?agent=a", http.StatusOK, `{"config_version":7,"history":["BeforeLLMCall","QueryEnd"]}`},
+		"an unreachable one": {knowing{&bench{}}, "?agent=b", http.StatusServiceUnavailable, "unreachable"},
+		"an unnamed agent":   {knowing{&bench{}}, "", http.StatusBadRequest, "?agent="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(Options{Judge: c.judge, Token: "secret"})

@@ -22,9 +22,6 @@ import (
 // askTime is the default time limit of a request.
 const askTime = 5 * time.Second
 
-// statusVerb is the verb of requests for the fabric's status.
-const statusVerb = "status"
-
 // troubleTime bounds a request for the broker's trouble, and is the interval of such requests.
 const troubleTime = 2 * time.Second
 
@@ -83,7 +80,7 @@ type about struct{ verb, agent string }
 // one gets it. It is only for requests that may be served twice.
 func (w about) another() time.Duration {
 	switch w.verb {
-	case schema.VerbInject, schema.VerbPending, statusVerb:
+	case schema.VerbInject, schema.VerbPending, schema.VerbStatus:
 		return insistAfter
 	}
 	return 0
@@ -139,7 +136,7 @@ func (r *remote) askOn(ctx context.Context, nc *nats.Conn, what about, req, answ
 		return fmt.Errorf("encoding the request: %w", err)
 	}
 	err = r.request(ctx, nc, &nats.Msg{Subject: subject, Data: body}, what.another(), answer)
-	if silent, ok := errors.AsType[*noAnswer](err); ok && silent.received() && what.verb != statusVerb && !errors.Is(ctx.Err(), context.Canceled) {
+	if silent, ok := errors.AsType[*noAnswer](err); ok && silent.received() && what.verb != schema.VerbStatus && !errors.Is(ctx.Err(), context.Canceled) {
 		if why := r.trouble(ctx, nc); why != "" {
 			return fmt.Errorf("%w; the broker reports: %s", err, why)
 		}
@@ -152,7 +149,11 @@ func (r *remote) trouble(ctx context.Context, nc *nats.Conn) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), troubleTime)
 	defer cancel()
 	var st schema.FabricStatus
-	if err := bus.Ask(ctx, nc, "hook.v1.ctl."+statusVerb+"._", schema.StatusRequest{}, &st); err != nil {
+	subject, err := bus.ControlSubject(schema.VerbStatus, "")
+	if err != nil {
+		return ""
+	}
+	if err := bus.Ask(ctx, nc, subject, schema.StatusRequest{}, &st); err != nil {
 		return ""
 	}
 	return st.Trouble

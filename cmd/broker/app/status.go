@@ -29,7 +29,7 @@ func statusCommand() *cobra.Command {
 			"  broker status --shadow",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var st schema.FabricStatus
-			if err := r.ask(c.Context(), statusVerb, "", req, &st); err != nil {
+			if err := r.ask(c.Context(), schema.VerbStatus, "", req, &st); err != nil {
 				return err
 			}
 			if asJSON {
