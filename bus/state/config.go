@@ -73,7 +73,6 @@ type Configs struct {
 	// watched is true while a Watch runs, which receives from questions.
 	watched   atomic.Bool
 	questions chan chan<- error
-	stored    storedVersions
 }
 
 // OpenConfigs creates or opens the bucket of the configuration. It waits for a JetStream that is

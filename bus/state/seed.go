@@ -30,7 +30,7 @@ func (c *Configs) Seed(ctx context.Context) (seed []byte, err error) {
 	keys, err := c.keyBucket(ctx)
 	if err == nil {
 		err = kv.Retry(ctx, func(ctx context.Context) (done bool, err error) {
-			seed, done, err = c.trySeed(ctx, keys)
+			seed, done, err = trySeed(ctx, keys)
 			return done, err
 		})
 	}
@@ -41,7 +41,7 @@ func (c *Configs) Seed(ctx context.Context) (seed []byte, err error) {
 }
 
 // trySeed reads the seed, or makes it. It reports whether it is done.
-func (c *Configs) trySeed(ctx context.Context, keys *kv.Bucket) (seed []byte, done bool, err error) {
+func trySeed(ctx context.Context, keys *kv.Bucket) (seed []byte, done bool, err error) {
 	e, err := keys.Last(ctx, seedKey)
 	if err != nil {
 		return nil, false, err
@@ -51,49 +51,17 @@ func (c *Configs) trySeed(ctx context.Context, keys *kv.Bucket) (seed []byte, do
 			return nil, true, fmt.Errorf("it has %d bytes, and must have %d; delete the key %s of the bucket %s to have another one made",
 				len(seed), seedSize, seedKey, KeyBucket)
 		}
-		return seed, true, c.forgetSeed(ctx)
+		return seed, true, nil
 	}
-	if seed, err = c.firstSeed(ctx, e.Revision); err != nil {
+	seed = make([]byte, seedSize)
+	if _, err := rand.Read(seed); err != nil {
 		return nil, true, err
 	}
 	_, err = keys.Write(ctx, kv.Write{Key: seedKey, Value: seed, Last: e.Revision})
 	if kv.Refused(err) {
 		return nil, false, nil
 	}
-	if err == nil {
-		err = c.forgetSeed(ctx)
-	}
 	return seed, err == nil, err
-}
-
-// firstSeed returns a new seed. Without an earlier one it returns the seed that earlier releases stored
-// where workers can read it, because shims know its key.
-func (c *Configs) firstSeed(ctx context.Context, revision uint64) ([]byte, error) {
-	if revision == 0 {
-		e, err := c.bucket.Last(ctx, seedKey)
-		if err != nil {
-			return nil, err
-		}
-		if e.Kind == kv.Put && len(e.Value) == seedSize {
-			return e.Value, nil
-		}
-	}
-	seed := make([]byte, seedSize)
-	_, err := rand.Read(seed)
-	return seed, err
-}
-
-// forgetSeed deletes the seed that earlier releases stored where workers can read it.
-func (c *Configs) forgetSeed(ctx context.Context) error {
-	e, err := c.bucket.Last(ctx, seedKey)
-	if err != nil || e.Revision == 0 || e.Kind != kv.Put {
-		return err
-	}
-	_, err = c.bucket.Write(ctx, kv.Write{Key: seedKey, Last: e.Revision, Purge: true})
-	if kv.Refused(err) {
-		return nil // another broker did it
-	}
-	return err
 }
 
 // keyBucket opens or creates the bucket.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus/bustest"
 	"github.com/hookfabric/hookfabric/bus/state"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Brokers that start together, and later ones, sign with one key.
@@ -64,37 +63,6 @@ func TestADeletedSeedIsReplaced(t *testing.T) {
 		}
 		if _, err := c.Seed(t.Context()); err == nil {
 			t.Error("a seed of five bytes is accepted")
-		}
-	})
-}
-
-// Earlier releases stored the seed where workers can read it.
-func TestASeedThatWorkersCouldReadIsMoved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		js := bustest.JetStream(t, bustest.Start(t))
-		c := open(t, js)
-		old := bytes.Repeat([]byte{7}, 32)
-		put(t, js, "seed", string(old))
-		for range 2 {
-			if seed, err := c.Seed(t.Context()); err != nil || !bytes.Equal(seed, old) {
-				t.Fatalf("%x, %v", seed, err)
-			}
-		}
-		store, err := js.KeyValue(t.Context(), state.ConfigBucket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := store.Get(t.Context(), "seed"); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("it still exists: %v", err)
-		}
-		history, err := store.History(t.Context(), "seed")
-		for _, e := range history {
-			if len(e.Value()) > 0 {
-				t.Error("an earlier revision of it still exists")
-			}
-		}
-		if err != nil {
-			t.Error(err)
 		}
 	})
 }

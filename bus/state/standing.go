@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 )
@@ -24,9 +21,16 @@ func (c *Configs) Tell(ctx context.Context, req *schema.FollowRequest) (any, err
 	if req.Version == 0 {
 		return c.standing(ctx, "", 0)
 	}
-	data, err := c.stored.get(ctx, c, req)
+	data, err := c.read(ctx, req.Version)
 	if err != nil {
 		return nil, err
+	}
+	// Check the fabric after the read: another fabric's version may have the same number.
+	switch id, err := c.readFabric(ctx); {
+	case err != nil:
+		return nil, err
+	case id != req.Fabric:
+		return nil, fmt.Errorf("config version %d of the fabric %.40q: %w; this one is %s", req.Version, req.Fabric, ErrMoved, id)
 	}
 	size := int64(len(data))
 	if req.Offset < 0 || req.Offset > size {
@@ -73,56 +77,4 @@ func (c *Configs) readFabric(ctx context.Context) (string, error) {
 // version is Get, because the bucket has the versions of one fabric.
 func (c *Configs) version(ctx context.Context, _ string, n uint64) (schema.Config, error) {
 	return c.Get(ctx, n)
-}
-
-const (
-	// heldVersions is how many versions are cached: the active and the proposed one, which all
-	// nodes request at the same time.
-	heldVersions = 2
-	// heldFor is how long they are cached. A version does not change, but a damaged one may be
-	// repaired.
-	heldFor = lookAgain
-)
-
-// storedVersions caches the versions that were requested last. The zero value is empty.
-type storedVersions struct {
-	mu   sync.Mutex // guards held; it is locked during a read, because others want the same version
-	held []storedVersion
-}
-
-// A storedVersion is the stored form of a version.
-type storedVersion struct {
-	fabric  string
-	version uint64
-	read    time.Time
-	data    []byte
-}
-
-// get returns the version that a request names.
-func (s *storedVersions) get(ctx context.Context, c *Configs, req *schema.FollowRequest) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held = slices.DeleteFunc(s.held, func(v storedVersion) bool { return time.Since(v.read) > heldFor })
-	for _, v := range s.held {
-		if v.fabric == req.Fabric && v.version == req.Version {
-			return v.data, nil
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx) // the wait for the lock took too long
-	}
-	v := storedVersion{fabric: req.Fabric, version: req.Version, read: time.Now()}
-	var err error
-	if v.data, err = c.read(ctx, req.Version); err != nil {
-		return nil, err
-	}
-	// Check the fabric after the read: another fabric's version may have the same number.
-	switch id, err := c.readFabric(ctx); {
-	case err != nil:
-		return nil, err
-	case id != req.Fabric:
-		return nil, fmt.Errorf("config version %d of the fabric %.40q: %w; this one is %s", req.Version, req.Fabric, ErrMoved, id)
-	}
-	s.held = append(s.held[max(0, len(s.held)-heldVersions+1):], v)
-	return v.data, nil
 }
