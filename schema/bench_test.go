@@ -92,3 +92,27 @@ func encodes(b *testing.B, v any) {
 		}
 	}
 }
+
+func BenchmarkVerdictDecode(b *testing.B) {
+	for _, hooks := range []int{1, 8} {
+		v := schema.Verdict{Decision: schema.Continue, ConfigVersion: 7, Fabric: fabric}
+		for i := range hooks {
+			v.ExecutedHooks = append(v.ExecutedHooks, schema.ExecutedHook{
+				Hook: fmt.Sprintf("policy-%d", i), Outcome: schema.OK, Duration: took(310), Worker: "w1",
+			})
+		}
+		data, err := schema.Marshal(&v)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprintf("hooks=%d", hooks), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var v schema.Verdict
+				if err := schema.Unmarshal(data, &v); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

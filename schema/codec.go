@@ -2,9 +2,13 @@ package schema
 
 import (
 	"bytes"
+	"reflect"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/hookfabric/hookfabric/schema/plainjson"
 )
 
 // options define the fabric's dialect of JSON. Duplicate names are rejected, because two
@@ -18,13 +22,8 @@ func Marshal(v any) ([]byte, error) { return AppendJSON(nil, v) }
 
 // AppendJSON appends the JSON of v to b, as [Marshal] encodes it.
 func AppendJSON(b []byte, v any) ([]byte, error) {
-	if r, ok := v.(*Record); ok && r != nil {
-		return AppendRecord(b, r)
-	}
-	if p := plainOf(v); p != nil {
-		if data, ok := p.appendPlain(b); ok {
-			return data, nil
-		}
+	if data, ok := appendPlain(b, v); ok {
+		return data, nil
 	}
 	data, err := json.Marshal(v, options)
 	if b == nil || err != nil {
@@ -36,10 +35,52 @@ func AppendJSON(b []byte, v any) ([]byte, error) {
 // Unmarshal decodes data in the fabric's JSON dialect. It ignores unknown members and rejects
 // duplicate names.
 func Unmarshal(data []byte, v any) error {
-	if p := plainOf(v); p != nil && p.readPlain(data) {
+	if readPlain(data, v) {
 		return nil
 	}
 	return json.Unmarshal(data, v, options)
+}
+
+// The messages that most calls send, and that are usually plain.
+var (
+	// The method of Result concerns results with unknown members, which are not plain.
+	replies  = sync.OnceValue(func() *plainjson.Codec[BatchReply] { return plainjson.Of[BatchReply](reflect.TypeFor[Result]()) })
+	verdicts = sync.OnceValue(func() *plainjson.Codec[Verdict] { return plainjson.Of[Verdict]() })
+	records  = sync.OnceValue(func() *plainjson.Codec[Record] { return plainjson.Of[Record]() })
+	events   = sync.OnceValue(func() *plainjson.Codec[Event] { return plainjson.Of[Event]() })
+)
+
+// appendPlain is AppendJSON for plain messages. It lists types, because a type that embeds a
+// verdict has more members.
+func appendPlain(b []byte, v any) ([]byte, bool) {
+	switch v := v.(type) {
+	case *BatchReply:
+		if v != nil {
+			return replies().Append(b, v)
+		}
+	case *Verdict:
+		if v != nil {
+			return verdicts().Append(b, v)
+		}
+	case *Record:
+		if v != nil {
+			return records().Append(b, v)
+		}
+	}
+	return nil, false
+}
+
+// readPlain is Unmarshal for plain messages.
+func readPlain(data []byte, v any) bool {
+	switch v := v.(type) {
+	case *BatchReply:
+		return v != nil && replies().Read(data, v)
+	case *Verdict:
+		return v != nil && verdicts().Read(data, v)
+	case *Event:
+		return v != nil && events().Read(data, v)
+	}
+	return false
 }
 
 // validObject reports whether v is a JSON object.

@@ -2,6 +2,8 @@ package schema
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +57,54 @@ func genExecuted(t *rapid.T) ExecutedHook {
 	}
 }
 
+func genInjection(t *rapid.T) InjectionRecord {
+	return InjectionRecord{
+		Hook: plainTexts().Draw(t, "hook"), Source: plainTexts().Draw(t, "source"), Strategy: Strategy(plainTexts().Draw(t, "strategy")),
+		Length: rapid.IntRange(-1, 1000).Draw(t, "length"), Sequence: rapid.Uint64Range(0, 3).Draw(t, "sequence"),
+	}
+}
+
+// genTime draws a time in UTC, in another zone, or in a year that JSON cannot have.
+func genTime(t *rapid.T) time.Time {
+	at := time.Unix(rapid.Int64Range(-1<<36, 1<<38).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds"))
+	return rapid.SampledFrom([]time.Time{{}, at.UTC(), at.UTC(), at.UTC(), at.UTC(), at.In(time.FixedZone("", 3600))}).Draw(t, "time")
+}
+
+func genRecord(t *rapid.T) *Record {
+	texts := rapid.StringMatching(`[ !#-Z]{0,9}`)
+	if rapid.IntRange(0, 3).Draw(t, "any texts") == 0 {
+		texts = plainTexts()
+	}
+	text := func(what string) string { return texts.Draw(t, what) }
+	is := func(what string) bool { return rapid.IntRange(0, 4).Draw(t, what) == 0 }
+	r := &Record{
+		Time: genTime(t), EventID: text("id"), TraceID: text("trace"), Attempt: rapid.IntRange(0, 3).Draw(t, "attempt"), Event: EventType(text("event")),
+		Agent: text("agent"), Session: text("session"), Runtime: text("runtime"), Host: text("host"), Broker: text("broker"), Tool: text("tool"),
+		ToolKind: text("kind"), InputHash: text("hash"), Decision: Decision(text("decision")), Reason: text("reason"), Rewritten: is("rewritten"),
+		ConfigVersion: rapid.Uint64Range(0, 3).Draw(t, "version"), Took: durations().Draw(t, "took"), Failed: Failure(text("failed")),
+		Shed: is("shed"), Malformed: is("malformed"), Limited: text("limited"), More: rapid.IntRange(-1, 3).Draw(t, "more"), Aside: is("aside"), Would: Decision(text("would")), Unjudged: is("unjudged"),
+		Lost: rapid.IntRange(-1, 3).Draw(t, "lost"), Frozen: is("frozen"), Content: seldom(t, "content"),
+	}
+	if is("injections") {
+		r.Injections = rapid.SliceOfN(rapid.Custom(genInjection), 0, 3).Draw(t, "injections")
+	}
+	if is("hooks") {
+		r.ExecutedHooks = rapid.SliceOfN(rapid.Custom(genExecuted), 0, 3).Draw(t, "hooks")
+	}
+	if is("errors") {
+		r.HookErrors = rapid.SliceOfN(texts, 0, 3).Draw(t, "errors")
+	}
+	switch rapid.IntRange(0, 30).Draw(t, "few") {
+	case 0:
+		r.Cut = []string{"content"}
+	case 1:
+		r.Freeze = &FreezeChange{}
+	case 2:
+		r.Expired = &PendingItem{Key: "k"}
+	}
+	return r
+}
+
 func genVerdict(t *rapid.T) *Verdict {
 	v := &Verdict{
 		Decision: Decision(plainTexts().Draw(t, "decision")), Reason: plainTexts().Draw(t, "reason"), AutoApprove: rapid.Bool().Draw(t, "auto"),
@@ -68,20 +118,92 @@ func genVerdict(t *rapid.T) *Verdict {
 	return v
 }
 
-// sameAsTheCodec compares the plain encoding and decoding of v with the codec's.
-func sameAsTheCodec[T any](t *rapid.T, v *T) {
-	want, err := json.Marshal(v, options)
-	if err != nil {
-		t.Fatal(err)
+// genEvent draws an event whose members are in any form that senders choose.
+func genEvent(t *rapid.T) *Event {
+	values := rapid.SampledFrom([]jsontext.Value{
+		nil, nil, jsontext.Value(`null`), jsontext.Value(`{}`), jsontext.Value(`"a"`), jsontext.Value(`{"b":1,"a":[1.5e3,{"a":null}]}`), jsontext.Value(`{"a":{"b":1,"a":2,"b":3}}`),
+		jsontext.Value(`{"\u0061":1,"a":2}`), jsontext.Value(`{"file":"µ\n\u00b5\ud800"}`), jsontext.Value(`-1`), jsontext.Value(`{ "a" : [ ] }`),
+	})
+	e := &Event{
+		HookType: EventType(plainTexts().Draw(t, "type")), SessionID: plainTexts().Draw(t, "session"), Timestamp: genTime(t), ToolName: plainTexts().Draw(t, "tool"),
+		ToolArgs: values.Draw(t, "args"), ToolInput: values.Draw(t, "input"), Prompt: plainTexts().Draw(t, "prompt"), Iteration: rapid.IntRange(-1, 3).Draw(t, "iteration"),
+		Flags: values.Draw(t, "flags"), Cwd: plainTexts().Draw(t, "cwd"), Native: plainTexts().Draw(t, "native"),
 	}
-	got, err := Marshal(v)
-	if err != nil || string(got) != string(want) {
-		t.Fatalf("it is written\n%s (%v), by the codec\n%s", got, err, want)
+	if rapid.Bool().Draw(t, "labels") {
+		e.Labels = rapid.MapOfN(plainTexts(), plainTexts(), 0, 3).Draw(t, "all labels")
+	}
+	return e
+}
+
+// rawMembers returns the members of an event as JSON, without a check.
+func rawMembers(t *rapid.T, e *Event) []string {
+	var all []string
+	add := func(name string, v any) {
+		data, err := json.Marshal(v, options)
+		if err != nil {
+			return
+		}
+		all = append(all, `"`+name+`"`+rapid.SampledFrom([]string{":", " : ", ":\n"}).Draw(t, "colon")+string(data))
+	}
+	add("hook_type", e.HookType)
+	add("session_id", e.SessionID)
+	add("timestamp", e.Timestamp)
+	add("tool_name", e.ToolName)
+	add("prompt", e.Prompt)
+	add("iteration", e.Iteration)
+	add("cwd", e.Cwd)
+	add("native", e.Native)
+	add("labels", e.Labels)
+	for name, v := range map[string]jsontext.Value{"tool_args": e.ToolArgs, "tool_input": e.ToolInput, "flags": e.Flags} {
+		if v != nil {
+			all = append(all, `"`+name+`":`+string(v))
+		}
+	}
+	slices.Sort(all)
+	return rapid.Permutation(all).Draw(t, "order")
+}
+
+func TestPlainEventsAgreeWithTheCodec(t *testing.T) {
+	plain := 0
+	rapid.Check(t, func(t *rapid.T) {
+		members := rawMembers(t, genEvent(t))
+		members = members[:rapid.IntRange(0, len(members)).Draw(t, "members")]
+		switch rapid.IntRange(0, 20).Draw(t, "odd") {
+		case 0:
+			members = append(members, `"unknown":1`)
+		case 1:
+			members = append(members, `"cwd":"twice"`)
+		}
+		data := []byte("{" + strings.Join(members, rapid.SampledFrom([]string{",", ", ", " ,"}).Draw(t, "comma")) + "}" + rapid.SampledFrom([]string{"", "\n", "x"}).Draw(t, "end"))
+		if rapid.IntRange(0, 5).Draw(t, "damage") == 0 {
+			i := rapid.IntRange(0, len(data)-1).Draw(t, "place")
+			data[i] = rapid.SampledFrom([]byte(`{}[]",:\0a`+"\xff")).Draw(t, "byte")
+		}
+		sameRead[Event](t, data)
+		if readPlain(data, new(Event)) {
+			plain++
+		}
+	})
+	if plain == 0 {
+		t.Error("none was plain")
+	}
+}
+
+// written compares the plain encoding of v with the codec's, and reports whether it was used.
+func written[T any](t failer, v *T) bool {
+	t.Helper()
+	want, wantErr := json.Marshal(v, options)
+	got, err := AppendJSON([]byte("before"), v)
+	if (err == nil) != (wantErr == nil) || err == nil && string(got) != "before"+string(want) {
+		t.Fatalf("it is written\n%s (%v), by the codec\n%s (%v)", got, err, want, wantErr)
 	}
 	sameRead[T](t, want)
+	_, plain := appendPlain(nil, v)
+	return plain
 }
 
 type failer interface {
+	Helper()
 	Fatalf(format string, args ...any)
 }
 
@@ -94,15 +216,22 @@ func sameRead[T any](t failer, data []byte) {
 	}
 }
 
-func TestPlainValuesAgreeWithTheCodec(t *testing.T) {
+func TestPlainMessagesAgreeWithTheCodec(t *testing.T) {
+	plain := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		sameAsTheCodec(t, genReply(t))
-		sameAsTheCodec(t, genVerdict(t))
+		for name, used := range map[string]bool{"reply": written(t, genReply(t)), "verdict": written(t, genVerdict(t)), "record": written(t, genRecord(t))} {
+			if used {
+				plain[name]++
+			}
+		}
 	})
+	if len(plain) < 3 {
+		t.Errorf("only these were plain: %v", plain)
+	}
 }
 
-// TestCommonRepliesArePlain checks that the fast path is used.
-func TestCommonRepliesArePlain(t *testing.T) {
+// TestCommonMessagesArePlain checks that the fast path is used.
+func TestCommonMessagesArePlain(t *testing.T) {
 	reply := &BatchReply{Worker: "host-1", Outcomes: []Outcome{
 		{Hook: 0, Result: Allowed(), Took: Duration(1500)}, {Hook: 3, Result: Denied("no such luck"), Took: Duration(time.Second)},
 		{Hook: 4, Kind: Busy, Error: "all slots are taken"}, {Hook: 5},
@@ -111,15 +240,59 @@ func TestCommonRepliesArePlain(t *testing.T) {
 		{Hook: "a", Decision: Allow, Outcome: OK, Duration: Duration(1500), Worker: "host-1", Mode: Enforce},
 		{Hook: "b", Decision: Deny, Reason: "no such luck", Outcome: OK},
 	}}
-	for _, v := range []plainValue{reply, verdict} {
-		data, ok := v.appendPlain(nil)
+	for _, v := range []any{reply, verdict} {
+		data, ok := appendPlain(nil, v)
 		if !ok {
 			t.Fatalf("%+v is not written as plain", v)
 		}
 		into := reflect.New(reflect.TypeOf(v).Elem()).Interface()
-		if !into.(plainValue).readPlain(data) || !reflect.DeepEqual(into, v) {
+		if !readPlain(data, into) || !reflect.DeepEqual(into, v) {
 			t.Errorf("%s is not read as plain: %+v", data, into)
 		}
+	}
+	for _, r := range []*Record{fullRecord(), {}, {Injections: []InjectionRecord{}, ExecutedHooks: []ExecutedHook{}, HookErrors: []string{}}} {
+		if !written(t, r) {
+			t.Errorf("%+v is not written as plain", r)
+		}
+	}
+}
+
+// TestEventsAreReadPlain checks events as the client, and a program in Python, write them.
+func TestEventsAreReadPlain(t *testing.T) {
+	for _, s := range []string{
+		`{"hook_type":"PreToolUse","event_id":"e","session_id":"s","agent_id":"a","runtime":"claude","timestamp":"2026-11-26T10:00:00.123Z","tool_name":"Edit","tool_kind":"file.write",` +
+			`"tool_args":{"path":"/tmp/x"},"tool_input":{"file_path":"/tmp/x","old_string":"a\n\t\u00b5","new_string":"µ"},"tool_use_id":"t","cwd":"/tmp","labels":{"host":"h"}}`,
+		`{"hook_type": "UserPromptSubmit", "prompt": "say \"hello\",\nthen stop", "flags": {"a": [1, 2]}, "iteration": 3}`,
+	} {
+		if !readPlain([]byte(s), new(Event)) {
+			t.Errorf("%s is not read as plain", s)
+		}
+		sameRead[Event](t, []byte(s))
+	}
+}
+
+// TestValuesOfAnEventShareNoMemory checks that a hook can change a value in place.
+func TestValuesOfAnEventShareNoMemory(t *testing.T) {
+	data := []byte(`{"tool_name":"Bash","tool_input":{"b":1,"a":2}}`)
+	want := string(data)
+	e, err := ReadEvent(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.ToolInput.Canonicalize(); err != nil || string(data) != want || e.ToolName != "Bash" {
+		t.Errorf("the message is %s, the event %+v (%v)", data, e, err)
+	}
+}
+
+// fullRecord returns a record with all members that can be plain.
+func fullRecord() *Record {
+	hooks := []ExecutedHook{{Hook: "a", Decision: Deny, Reason: "no such luck", Outcome: OK, Duration: 1500, Worker: "host-1", Mode: Enforce}, {Hook: "b", Outcome: Errored, Error: "e"}}
+	return &Record{
+		Time: time.Date(2026, 11, 21, 10, 0, 0, 250_000_000, time.UTC), EventID: "id", TraceID: "0af7651916cd43dd", Attempt: 2, Event: PreToolUse, Agent: "a", Session: "s", Runtime: "claude", Host: "h",
+		Broker: "b", Tool: "Bash", ToolKind: "shell", InputHash: "sha256-0", Decision: Deny, Reason: "no such luck", Rewritten: true,
+		Injections:    []InjectionRecord{{Hook: "a", Source: "ci", Strategy: ToolResult, Length: 3, Sequence: 4}, {Source: "ci"}, {}},
+		ExecutedHooks: hooks, HookErrors: []string{"one", "two"}, ConfigVersion: 7, Took: Duration(time.Millisecond), Failed: FailedClosed,
+		Shed: true, Malformed: true, Aside: true, Would: Allow, Unjudged: true, Lost: 3, Frozen: true,
 	}
 }
 
@@ -133,6 +306,19 @@ func TestReadingPlainKeepsAbsentMembers(t *testing.T) {
 	}
 	if err := json.Unmarshal(data, &want, options); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("it is %+v; the codec makes it %+v (%v)", got, want, err)
+	}
+}
+
+// TestReadingPlainReusesMemory checks that nothing of the old elements remains in a list.
+func TestReadingPlainReusesMemory(t *testing.T) {
+	old := []Outcome{{Hook: 1, Error: "e", Result: Denied("r")}, {Hook: 2, Worker: "w"}}
+	got := BatchReply{Outcomes: old}
+	want := []Outcome{{Hook: 7}, {Hook: 8}}
+	if !readPlain([]byte(`{"worker":"w","outcomes":[{"hook":7},{"hook":8}]}`), &got) || !reflect.DeepEqual(got.Outcomes, want) || &got.Outcomes[0] != &old[0] {
+		t.Errorf("it is read as %+v", got)
+	}
+	if !readPlain([]byte(`{"worker":"w","outcomes":[{"hook":7},{"hook":8},{"hook":9}]}`), &got) || len(got.Outcomes) != 3 || got.Outcomes[2].Hook != 9 {
+		t.Errorf("it is read as %+v", got)
 	}
 }
 
@@ -164,6 +350,8 @@ func FuzzPlain(f *testing.F) {
 		`{"worker":"w","outcomes":[{"hook":0,"result":{"decision":"allow"},"took":"1.5µs"}]}`,
 		`{"worker":"w","status":"busy","error":"e"}`, `{"worker":"w","outcomes":[{"hook":01}]}`, `{"worker":"w","outcomes":[]}`,
 		`{"decision":"allow","executed_hooks":[{"hook":"a","decision":"allow","outcome":"ok","duration":"2s"}],"config_version":1,"fabric":"f"}`,
+		`{"hook_type":"PreToolUse","timestamp":"2026-11-26T10:00:00.5Z","tool_name":"Bash","tool_input":{"command":"ls","a":[1]},"labels":{"host":"h"}}`,
+		`{ "prompt" : "a\nb" , "iteration" : 3 , "tool_input" : { "b" : 1 , "a" : 2 } }`,
 		`{"decision":"deny","reason":"r","auto_approve":true}`, `{"decision":"deny","decision":"allow"}`, `{"decision":"deny"} `,
 	} {
 		f.Add([]byte(s))
@@ -171,5 +359,6 @@ func FuzzPlain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sameRead[BatchReply](t, data)
 		sameRead[Verdict](t, data)
+		sameRead[Event](t, data)
 	})
 }

@@ -105,13 +105,21 @@ func (s *fakeServer) InProcessConn() (net.Conn, error) {
 		defer there.Close()
 		fmt.Fprint(there, "INFO {\"headers\":true,\"max_payload\":1048576}\r\n")
 		in := bufio.NewReader(there)
+		// A pipe has no buffer: a client that writes does not read, so this side must read while its answer waits.
+		pongs := make(chan struct{}, 64)
+		defer close(pongs)
+		go func() {
+			for range pongs {
+				fmt.Fprint(there, "PONG\r\n")
+			}
+		}()
 		for {
 			line, err := in.ReadSlice('\n')
 			if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 				return
 			}
 			if bytes.HasPrefix(line, []byte("PING")) {
-				fmt.Fprint(there, "PONG\r\n")
+				pongs <- struct{}{}
 			}
 		}
 	}()

@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/plainjson"
 )
 
 // body has the needed members of an event as raw JSON; nil: it is missing, or cannot be decoded.
@@ -52,6 +53,18 @@ func scan(data []byte) body {
 	return fullScan(data)
 }
 
+// plainScan is scan for events in the form in which shims send them; otherwise it returns false.
+func plainScan(data []byte) (b body, ok bool) {
+	ok = plainjson.Members(data, func(name, value []byte, form plainjson.Form) {
+		if at := b.member(string(name)); at != nil && *at == nil && value[0] != 'n' {
+			*at = value
+			b.fitInput = b.fitInput || at == &b.input && form == plainjson.Canonical
+			b.fitPrompt = b.fitPrompt || at == &b.prompt && form == plainjson.Canonical
+		}
+	})
+	return b, ok
+}
+
 // fullScan is scan for any input: it reads as far as it is valid JSON.
 func fullScan(data []byte) (b body) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
@@ -81,7 +94,7 @@ const maxName = 256
 
 // text returns a string's text, at most maxName bytes of it.
 func (b *body) text(v jsontext.Value) string {
-	if len(v) <= maxName && ascii(v) && len(v) > 1 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
+	if len(v) <= maxName && plainjson.ASCII(v) && len(v) > 1 && v[0] == '"' && bytes.IndexByte(v, '\\') < 0 {
 		return string(v[1 : len(v)-1])
 	}
 	return b.decoded(v)

@@ -53,10 +53,10 @@ func (c *encoder) line(e *Entry, ahead time.Duration) ([]byte, error) {
 		rec.Host = c.o.Host(rec.Agent)
 	}
 	c.redact(rec, e, &b)
-	data, err := schema.AppendRecord(c.out[:0], rec)
+	data, err := schema.AppendJSON(c.out[:0], rec)
 	if err == nil && len(data) > maxRecord {
 		trim(rec)
-		data, err = schema.AppendRecord(data[:0], rec)
+		data, err = schema.AppendJSON(data[:0], rec)
 	}
 	if err == nil && len(data) > maxRecord {
 		err = fmt.Errorf("it has %d bytes without its lists; at most %d are kept", len(data), maxRecord)
