@@ -84,15 +84,15 @@
 //
 //	bus/client: client.go ask.go deliverylog.go ack.go
 //	bus: subject.go header.go eventmsg.go envelope.go
-//	bus/internal/natsconn: publisher.go
+//	bus/internal/natsconn: conn.go
 //
 // The aggregator receives the event. pipeline.go lists the steps that it passes, one file each: checks of the
 // lease, limits and freezes, the hooks, and the verdict. Policies are signed for shims, and messages that wait for the
 // agent are claimed:
 //
-//	bus/aggregator/internal/intake: receiver.go admission.go steps.go limits.go beat.go
+//	bus/aggregator/internal/intake: receiver.go admission.go steps.go limits.go
 //	bus/aggregator: pipeline.go checkfreeze.go judge.go
-//	bus/aggregator/control: policy.go
+//	bus/aggregator/control: freezing.go
 //	bus/aggregator/ratelimit: table.go
 //	bus/state: seed.go
 //	bus/state/sessions: presence.go
@@ -100,16 +100,16 @@
 //
 // The dispatcher selects the hooks that match, and runs them wave by wave. A batch runs until it has outcomes:
 //
-//	bus/dispatch: compile.go plan.go dispatcher.go members.go batch.go answers.go
+//	bus/dispatch: plan.go dispatcher.go members.go batch.go answers.go
 //	bus/aggregator/internal/remote: caller.go
 //	bus: batchmsg.go
-//	schema: plain.go plainread.go
+//	schema/plainjson: table.go read.go scan.go
 //
 // The worker runs the handlers of the batch. One of them runs a program:
 //
-//	workers: service.go run.go span.go
-//	workers/command: handler.go process.go pipes.go
-//	workers/internal/child: guard.go process.go
+//	workers: service.go run.go worker.go
+//	workers/command: handler.go process.go
+//	workers/internal/child: process.go
 //
 // The dispatcher applies the failure policy to each outcome, and folds all outcomes into the verdict:
 //
@@ -120,8 +120,8 @@
 //	bus/aggregator: sendverdict.go
 //	bus/aggregator/observe: metrics.go
 //	schema/trace: span.go
-//	bus/state/record: writer.go body.go plainbody.go encode.go publish.go
-//	schema: plainrecord.go
+//	bus/state/record: writer.go body.go encode.go publish.go
+//	schema/plainjson: write.go
 //	schema/redact: text.go
 //	cmd/agentshim/internal/dialect: express.go claudeanswer.go
 //
@@ -138,8 +138,7 @@
 // # One query of an agent loop
 //
 //  1. bus/agent/loop/doc.go has the rules. loop.go defines a loop and Run. run.go goes from
-//     the prompt to the response, tools.go runs the calls of one turn, and end.go always
-//     sends QueryEnd.
+//     the prompt to the response and always sends QueryEnd. tools.go runs the calls of one turn.
 //  2. bus/agent/loop/moment.go runs one event: the hooks of the program (hook.go), those of
 //     the fabric, and the value.
 //  3. bus/agent/loop/conversation.go applies effects; handover.go records what the model read.

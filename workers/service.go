@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -325,4 +326,85 @@ func (w *Worker) inline(b *schema.Batch) bool {
 		}
 	}
 	return true
+}
+
+const (
+	// defaultLinger is how long a version that was active is held after it was replaced.
+	// A call passes through several pools with the version that it started with, while
+	// several changes may follow.
+	defaultLinger = 2 * time.Minute
+	// maxLingering limits the number of such versions.
+	maxLingering = 32
+)
+
+// drop drops all versions except those to keep, and those that calls may still use.
+func (w *Worker) drop() {
+	next, now := maps.Clone(*w.versions.Load()), time.Now()
+	var lingering []uint64
+	for n, v := range next {
+		switch {
+		case slices.Contains(w.kept, n):
+		case v.lingers(now, w.opt.Linger):
+			lingering = append(lingering, n)
+		default:
+			delete(next, n)
+		}
+	}
+	slices.Sort(lingering)
+	for len(lingering) > maxLingering {
+		delete(next, lingering[0])
+		lingering = lingering[1:]
+	}
+	w.replace(next)
+	if len(lingering) > 0 {
+		w.dropTimer.Reset(next[lingering[0]].until.Sub(now))
+	}
+}
+
+// lingers reports whether a replaced version is still held. A version that was never
+// active has no calls.
+func (v *version) lingers(now time.Time, linger time.Duration) bool {
+	if !v.served {
+		return false
+	}
+	if v.until.IsZero() {
+		v.until = now.Add(linger)
+	}
+	return now.Before(v.until)
+}
+
+// A subscription can be ended without losing received messages, whose senders would wait
+// until their deadline.
+type subscription struct {
+	*nats.Subscription
+	closed chan struct{}
+}
+
+func newSubscription(sub *nats.Subscription) subscription {
+	s := subscription{sub, make(chan struct{})}
+	sub.SetClosedHandler(func(string) { close(s.closed) })
+	return s
+}
+
+// end handles all messages that were sent so far, and no later ones.
+func (s subscription) end(ctx context.Context) {
+	if !s.IsValid() || s.Drain() != nil {
+		return // its connection is closed
+	}
+	select {
+	case <-s.closed:
+	case <-ctx.Done():
+	}
+}
+
+// end ends subscriptions. Without a connection they receive nothing.
+func (s *Service) end(ctx context.Context, subs []subscription) {
+	if !s.nc.IsConnected() {
+		return
+	}
+	var all sync.WaitGroup
+	for _, sub := range subs {
+		all.Go(func() { sub.end(ctx) })
+	}
+	all.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/hookfabric/hookfabric/bus/state"
@@ -208,4 +209,85 @@ func fitting(outcomes []schema.Outcome, room *int) []schema.Outcome {
 		}
 	}
 	return slices.Clone(outcomes)
+}
+
+// A Handler runs one hook for one event. Its context ends at the hook's deadline; the
+// worker ignores a later result. A Handler must be safe for concurrent use, and must not
+// change the event.
+//
+// If Handle returns an error, the hook's failure policy decides. An [*UnloadedError] counts
+// as an error of [Runner.Load]. To deny, return a [schema.Result], not an error.
+type Handler interface {
+	Handle(ctx context.Context, e *schema.Event) (schema.Result, error)
+}
+
+// An UnloadedError says why a handler that was loaded before can no longer run. The fabric
+// denies the calls of its hook, as for a handler that failed to load.
+type UnloadedError struct{ Err error }
+
+func (e *UnloadedError) Error() string { return e.Err.Error() }
+func (e *UnloadedError) Unwrap() error { return e.Err }
+
+// A HandlerFunc is a function that implements [Handler].
+type HandlerFunc func(ctx context.Context, e *schema.Event) (schema.Result, error)
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, e *schema.Event) (schema.Result, error) {
+	return f(ctx, e)
+}
+
+// A Runner makes the handlers of one kind, such as command or http.
+type Runner interface {
+	// Load prepares the handler of h. Its error is one sentence that says what to change;
+	// the fabric denies the calls of a hook that fails to load. The worker calls Load once
+	// per hook and config version. It closes a handler that is an [io.Closer] when no
+	// version that it holds uses the handler and the last call has returned.
+	Load(h schema.Hook, at Site) (Handler, error)
+	// Close ends everything that the runner started, and waits for it.
+	Close() error
+}
+
+// A Site has the settings of the configuration and the worker that apply to all hooks.
+type Site struct {
+	// Dirs are the folders in which the worker looks up relative programs and modules, in order.
+	Dirs []string
+	// Python has the settings of the processes that run Python functions.
+	Python schema.PythonHosts
+}
+
+// A Factory makes the handler of a builtin hook from its configuration.
+type Factory func(h schema.Hook) (Handler, error)
+
+// Input is an event in the form that hooks in other processes read. The members of
+// MassGen's HookEvent are always present, so that a script can read them without a check.
+// If the event has no value for one, it is an empty string, an empty tool_input, or null
+// for timestamp and tool_output.
+type Input struct {
+	SessionID      string         `json:"session_id"`
+	OrchestratorID string         `json:"orchestrator_id"`
+	Timestamp      jsontext.Value `json:"timestamp"`
+	ToolName       string         `json:"tool_name"`
+	ToolInput      jsontext.Value `json:"tool_input"`
+	ToolOutput     jsontext.Value `json:"tool_output"`
+	*schema.Event
+}
+
+// NewInput returns e as the Input of a hook.
+func NewInput(e *schema.Event) (Input, error) {
+	in := Input{
+		SessionID: e.SessionID, OrchestratorID: e.OrchestratorID, ToolName: e.ToolName, Event: e,
+		ToolInput: e.ToolInput, ToolOutput: e.ToolOutput, Timestamp: jsontext.Value("null"),
+	}
+	if len(in.ToolInput) == 0 {
+		in.ToolInput = jsontext.Value("{}")
+	}
+	if len(in.ToolOutput) == 0 {
+		in.ToolOutput = jsontext.Value("null")
+	}
+	if e.Timestamp.IsZero() {
+		return in, nil
+	}
+	at, err := schema.Marshal(e.Timestamp)
+	in.Timestamp = at
+	return in, err
 }

@@ -18,11 +18,11 @@ func TestAcknowledgementsRideInTheClaim(t *testing.T) {
 		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse))
 		m.put(human("x"))
 		v := f.ask(with(event(schema.PostToolUse), id(2), 1, id(1)))
-		if diff := cmp.Diff([]string{id(1)}, v.Acked); diff != "" || told(v) == "" {
+		if diff := cmp.Diff([]string{id(1)}, v.Acked); diff != "" || listInjections(v) == "" {
 			t.Errorf("%s %+v", diff, v)
 		}
-		if n := len(m.said("ack")); n != 0 {
-			t.Errorf("%q", m.said(""))
+		if n := len(m.recorded("ack")); n != 0 {
+			t.Errorf("%q", m.recorded(""))
 		}
 	})
 }
@@ -50,7 +50,7 @@ func TestAcknowledgementsAloneDelayNoVerdict(t *testing.T) {
 				}
 				<-after1m()
 				if again := f.ask(with(eventOf(event), id(4), 1, id(1), id(5))); !slices.Equal(again.Acked, []string{id(1)}) {
-					t.Errorf("%q were confirmed; the memory heard %q", again.Acked, m.said(""))
+					t.Errorf("%q were confirmed; the memory heard %q", again.Acked, m.recorded(""))
 				}
 			})
 		})
@@ -64,7 +64,7 @@ func TestAcknowledgementsOfABlockedCallAreWrittenToo(t *testing.T) {
 		m.put(human("x"))
 		f.ask(with(event(schema.UserPromptSubmit), id(2), 1, id(1)))
 		synctest.Wait()
-		if got := m.said(""); !slices.Equal(got, []string{"ack a [" + id(1) + "]"}) {
+		if got := m.recorded(""); !slices.Equal(got, []string{"ack a [" + id(1) + "]"}) {
 			t.Errorf("%q", got)
 		}
 	})
@@ -84,7 +84,7 @@ func TestAcknowledgementsOfOneAgentAreWrittenTogether(t *testing.T) {
 		m.slow = false
 		m.mu.Unlock()
 		<-after1m()
-		got := m.said("ack")
+		got := m.recorded("ack")
 		if len(got) != 2 || strings.Count(got[1], "0199") != 49 {
 			t.Errorf("%d writes: %q", len(got), got)
 		}
@@ -107,7 +107,7 @@ func TestWhoStopsWritesWhatWasAcknowledged(t *testing.T) {
 		if err := f.agg.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := len(m.said("ack")); n != 20 {
+		if n := len(m.recorded("ack")); n != 20 {
 			t.Errorf("%d were written", n)
 		}
 	})

@@ -161,7 +161,7 @@ func TestAVerdictThatIsTooLargeBlocksWhereItCan(t *testing.T) {
 					t.Errorf("%q %q %q, %d injections", v.Decision, v.Reason, v.HookErrors, len(v.Injections))
 				}
 				stopped := slices.ContainsFunc(c.hooks, func(h schema.Hook) bool { return h.Name == "stop" })
-				if told := strings.HasSuffix(v.Reason, "the hook's stop and its value were dropped; its reason: here"); told != stopped {
+				if named := strings.HasSuffix(v.Reason, "the hook's stop and its value were dropped; its reason: here"); named != stopped {
 					t.Errorf("the stop's reason: %q", v.Reason)
 				}
 			})

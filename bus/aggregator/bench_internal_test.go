@@ -85,7 +85,7 @@ func benchmarkNothing(b *testing.B, s *server.Server, m stores.Memory) {
 	}
 	r := schema.Routing{Event: schema.PostToolUse, Agent: "a", Session: "s", Tool: "Bash", ID: "0199f3c1-6d1f-7e8a-9b2c-3d4e5f607182"}
 	msg := bus.EventMsg(subject, r, 1, time.Minute, nil, []byte(`{"tool_name":"Bash"}`))
-	msg.Reply = "_INBOX.nobody"
+	msg.Reply = "_INBOX.unused"
 	b.ReportAllocs()
 	for b.Loop() {
 		e := &intake.Arrival{Msg: msg, At: time.Now()}

@@ -31,7 +31,7 @@ func (f *fabric) control(subject string) *nats.Msg {
 
 func TestStatusTellsOfPoolsAndWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := start(t, library{}, hook("missing"), hook("x", remote), hook("y", func(h *schema.Hook) { h.Pool = "nobody" }))
+		f := start(t, library{}, hook("missing"), hook("x", remote), hook("y", func(h *schema.Hook) { h.Pool = "unserved" }))
 		f.worker("w").beat(schema.Beat{Capacity: 3, InFlight: 1, Versions: []uint64{1}, Draining: true, LoadErrors: map[string]string{"x": "no such module"}})
 		synctest.Wait()
 		m := f.control("hook.v1.ctl.status._")
@@ -43,8 +43,8 @@ func TestStatusTellsOfPoolsAndWorkers(t *testing.T) {
 			Fabric: "fabric-1", Version: schema.Release, ConfigVersion: 1, Ready: true, Hooks: 3,
 			Pools: []schema.PoolStatus{
 				{Pool: "default", Workers: []schema.WorkerStatus{{Worker: "local", Capacity: 4, Versions: []uint64{1}}}},
-				{Pool: "nobody", Workers: []schema.WorkerStatus{}},
 				{Pool: "p", Workers: []schema.WorkerStatus{{Worker: "w", InFlight: 1, Capacity: 3, Draining: true, Versions: []uint64{1}}}},
+				{Pool: "unserved", Workers: []schema.WorkerStatus{}},
 			},
 			LoadErrors: map[string]string{"missing": `there is no "missing"`, "x": "no such module"},
 		}

@@ -35,8 +35,8 @@ func id(n int) string { return fmt.Sprintf("0199f3c1-6d1f-7e8a-9b2c-%012x", n) }
 
 func human(text string) *schema.Item { return &schema.Item{Source: schema.SourceHuman, Content: text} }
 
-// told lists the injections of a verdict: hook, source and sequence of each.
-func told(v schema.Verdict) string {
+// listInjections lists the injections of a verdict: hook, source and sequence of each.
+func listInjections(v schema.Verdict) string {
 	var all []string
 	for _, in := range v.Injections {
 		all = append(all, fmt.Sprintf("%s/%s/%d", in.Hook, in.Source, in.Sequence))
@@ -54,7 +54,7 @@ func TestWhatWaitsIsHandedOverAtItsHooksPlace(t *testing.T) {
 		m.put(human("stop"))
 		v := f.ask(event(schema.PostToolUse))
 		want(t, v, schema.Continue, "first:ok human_input:ok mid_stream_injection:ok last:ok")
-		if got := told(v); got != "first//0 human_input/human/2 mid_stream_injection/ci/1 last//0" {
+		if got := listInjections(v); got != "first//0 human_input/human/2 mid_stream_injection/ci/1 last//0" {
 			t.Error(got)
 		}
 		if !strings.Contains(v.Injections[1].Content, "[Human Input]: stop") {
@@ -73,7 +73,7 @@ func TestWhoCanNotBeToldTakesNothingAlong(t *testing.T) {
 		if v := f.ask(e); len(v.Injections) > 0 {
 			t.Errorf("%+v", v.Injections)
 		}
-		if got := told(f.ask(with(event(schema.PostToolUse), id(2), 1))); got != "human_input/human/1" {
+		if got := listInjections(f.ask(with(event(schema.PostToolUse), id(2), 1))); got != "human_input/human/1" {
 			t.Errorf("who can be told is told %q", got)
 		}
 	})
@@ -97,8 +97,8 @@ func TestAVerdictThatBlocksOrEndsClaimsNothing(t *testing.T) {
 				f := remembering(t, m, library{"says": says(c.result)}, hook("says", at(c.event)), stage(schema.HumanInput, c.event))
 				m.put(human("x"))
 				v := f.ask(event(c.event))
-				if got := told(v) != ""; got != c.claimed || len(m.said("claim")) == 0 == c.claimed {
-					t.Errorf("%+v, %q", v, m.said(""))
+				if got := listInjections(v) != ""; got != c.claimed || len(m.recorded("claim")) == 0 == c.claimed {
+					t.Errorf("%+v, %q", v, m.recorded(""))
 				}
 			})
 		})
@@ -116,8 +116,8 @@ func TestTheSameEventAskedAgainGetsTheSame(t *testing.T) {
 				m.put(&schema.Item{Source: "ci", Content: "came later"})
 			}
 			again := f.ask(with(event(schema.PostToolUse), eventID, attempt))
-			if diff := cmp.Diff(first.Injections, again.Injections); diff != "" || told(first) == "" {
-				t.Errorf("attempt %d: %s %q", attempt, diff, told(first))
+			if diff := cmp.Diff(first.Injections, again.Injections); diff != "" || listInjections(first) == "" {
+				t.Errorf("attempt %d: %s %q", attempt, diff, listInjections(first))
 			}
 		}
 	})
@@ -129,7 +129,7 @@ func TestWithoutAnythingDueNothingIsAsked(t *testing.T) {
 		f := remembering(t, m, library{}, stage(schema.HumanInput, schema.PostToolUse), stage(schema.RoundTimeoutPre, schema.PreToolUse))
 		want(t, f.ask(event(schema.PostToolUse)), schema.Continue, "")
 		want(t, f.ask(event(schema.PreToolUse)), schema.Continue, "")
-		if calls := m.said(""); len(calls) > 0 {
+		if calls := m.recorded(""); len(calls) > 0 {
 			t.Errorf("the memory was asked: %q", calls)
 		}
 	})
@@ -152,7 +152,7 @@ func TestACallGoesOnWithoutAMemoryThatDoesNotAnswer(t *testing.T) {
 			t.Errorf("%v were counted, the log says\n%s", n, &log)
 		}
 		m.slow = false
-		if v := f.ask(event(schema.PostToolUse)); told(v) == "" || strings.Count(log.String(), "can be reached again") != 1 {
+		if v := f.ask(event(schema.PostToolUse)); listInjections(v) == "" || strings.Count(log.String(), "can be reached again") != 1 {
 			t.Errorf("%+v, the log says\n%s", v, &log)
 		}
 	})
@@ -240,8 +240,8 @@ func TestAStageThatBreaksLosesNothing(t *testing.T) {
 					t.Errorf("%+v", v)
 				}
 				if where == "render" || where == "nothing" {
-					if told(v) != "" {
-						t.Errorf("the acknowledgement of this would count for all items: %q", told(v))
+					if listInjections(v) != "" {
+						t.Errorf("the acknowledgement of this would count for all items: %q", listInjections(v))
 					}
 					// The lease ends, and the items are due again.
 					m.mu.Lock()
@@ -249,7 +249,7 @@ func TestAStageThatBreaksLosesNothing(t *testing.T) {
 					m.mu.Unlock()
 					v = f.ask(with(event(schema.PostToolUse), id(2), 1))
 				}
-				if told(v) != "human_input/human/2" {
+				if listInjections(v) != "human_input/human/2" {
 					t.Errorf("what others say is held up: %+v", v)
 				}
 				if n := m.Pending("a", 1).Total; n != 1 {
@@ -297,7 +297,7 @@ func TestWhatCanNotBeSaidHoldsBackItsSourceOnly(t *testing.T) {
 		lapse()
 		m.put(&schema.Item{Source: "ci", Content: "later"})
 		m.put(human("now"))
-		if got := told(f.ask(with(event(schema.PostToolUse), id(2), 1))); got != "human_input/human/3" {
+		if got := listInjections(f.ask(with(event(schema.PostToolUse), id(2), 1))); got != "human_input/human/3" {
 			t.Errorf("%q came", got)
 		}
 		m.mu.Lock()
@@ -305,7 +305,7 @@ func TestWhatCanNotBeSaidHoldsBackItsSourceOnly(t *testing.T) {
 		m.mu.Unlock()
 		poison.Content = "mended"
 		<-time.After(10 * time.Minute)
-		if got := told(f.ask(with(event(schema.PostToolUse), id(3), 1))); got != "mid_stream_injection/ci/1 mid_stream_injection/ci/2" {
+		if got := listInjections(f.ask(with(event(schema.PostToolUse), id(3), 1))); got != "mid_stream_injection/ci/1 mid_stream_injection/ci/2" {
 			t.Errorf("%q came", got)
 		}
 	})
@@ -371,7 +371,7 @@ func TestATextOfControlCharactersIsLeftToBeFetched(t *testing.T) {
 		m.put(human("after it"))
 		v := f.ask(event(schema.PostToolUse))
 		if len(v.HookErrors) > 0 || !strings.Contains(v.Injections[len(v.Injections)-1].Content, "after it") {
-			t.Errorf("%q, %q", told(v), v.HookErrors)
+			t.Errorf("%q, %q", listInjections(v), v.HookErrors)
 		}
 	})
 }
@@ -414,7 +414,7 @@ func TestARestartWaitsForAMomentAtWhichOneCanBe(t *testing.T) {
 				q := numbered(n, schema.PostToolUse)
 				q.Header.Set(schema.HeaderRestart, schema.RestartNone)
 				v := f.ask(q)
-				if v.Restart != nil || len(v.HookErrors) > 0 || strings.Contains(told(v), "agent2") {
+				if v.Restart != nil || len(v.HookErrors) > 0 || strings.Contains(listInjections(v), "agent2") {
 					t.Errorf("in the midst of a turn: %+v", v)
 				}
 			}
@@ -492,7 +492,7 @@ func TestACheckListIsNoted(t *testing.T) {
 		}
 		ask("mcp__x__submit_checklist", `[{"type":"text","text":"{\"status\":\"accepted\"}"}]`)
 		ask("mcp__x__submit_checklist", `{"status":"accepted"}`)
-		if n := len(m.said("note")); m.peers.Checked != 1 || n != 1 {
+		if n := len(m.recorded("note")); m.peers.Checked != 1 || n != 1 {
 			t.Errorf("%+v after %d notes", m.peers, n)
 		}
 	})

@@ -26,7 +26,7 @@ func TestWhatWaitsAtTheEndOfATurnHasTheAgentGoOn(t *testing.T) {
 		hooks  []schema.Hook
 		want   schema.Decision
 		reason string
-		told   int
+		items  int
 	}{
 		"no hook has an opinion":   {schema.Result{}, []schema.Hook{ends(schema.HumanInput, ""), ends(schema.MidStreamInjection, "")}, schema.Retry, "3 messages arrived", 3},
 		"one message":              {schema.Result{}, []schema.Hook{ends(schema.MidStreamInjection, "retry")}, schema.Retry, "1 message arrived", 1},
@@ -51,8 +51,8 @@ func TestWhatWaitsAtTheEndOfATurnHasTheAgentGoOn(t *testing.T) {
 				for _, in := range v.Injections {
 					items += max(1, len(in.Sequences))
 				}
-				if v.Decision != c.want || !strings.HasPrefix(v.Reason, c.reason) || items != c.told {
-					t.Errorf("%q because %q, with %d items; want %q because %q, with %d\n%+v", v.Decision, v.Reason, items, c.want, c.reason, c.told, v)
+				if v.Decision != c.want || !strings.HasPrefix(v.Reason, c.reason) || items != c.items {
+					t.Errorf("%q because %q, with %d items; want %q because %q, with %d\n%+v", v.Decision, v.Reason, items, c.want, c.reason, c.items, v)
 				}
 				if v.Decision == schema.Retry && (v.Value != nil || v.Effects != nil) {
 					t.Errorf("a turn that goes on has %s and %s", v.Value, v.Effects)
@@ -89,7 +89,7 @@ func TestWhatAMutedEndLeavesWaitsForTheNextTurn(t *testing.T) {
 		e := event(schema.BeforeFinalResponse)
 		e.Header.Set(schema.HeaderDeliver, schema.DeliverNone)
 		want(t, f.ask(e), schema.Continue, "")
-		if got := told(f.ask(with(event(schema.PostToolUse), id(2), 1))); got != "human_input/human/1" {
+		if got := listInjections(f.ask(with(event(schema.PostToolUse), id(2), 1))); got != "human_input/human/1" {
 			t.Errorf("then it is told %q", got)
 		}
 	})

@@ -44,7 +44,7 @@ func TestAfterTheGraceOnlyTerminalToolsPass(t *testing.T) {
 		}
 		want(t, f.ask(using("mcp__server__vote", id(3))), schema.Continue, "before:ok after:ok")
 		synctest.Wait()
-		if got := strings.Join(m.said(""), "; "); got != "latest a; denied a 9 "+id(2)+"; passed a" {
+		if got := strings.Join(m.recorded(""), "; "); got != "latest a; denied a 9 "+id(2)+"; passed a" {
 			t.Error(got)
 		}
 		if n := f.value("hard_timeouts_total"); n != 1 {
@@ -60,8 +60,8 @@ func TestAHookBeforeTheGateEndsTheCallUncounted(t *testing.T) {
 		f := remembering(t, m, library{"no": says(schema.Denied("policy"))}, hook("no"), stage(schema.RoundTimeoutPre, schema.PreToolUse))
 		v := f.ask(using("Bash", id(1)))
 		want(t, v, schema.Deny, "no:ok")
-		if v.Reason != "policy" || len(m.said("denied")) > 0 {
-			t.Errorf("%+v, %q", v, m.said(""))
+		if v.Reason != "policy" || len(m.recorded("denied")) > 0 {
+			t.Errorf("%+v, %q", v, m.recorded(""))
 		}
 	})
 }
@@ -80,8 +80,8 @@ func TestWhatIsOverInARoundBeforeRefusesAndEndsNothingInThisOne(t *testing.T) {
 		if v := f.ask(event(schema.PostToolUse)); v.Terminate != nil {
 			t.Errorf("%+v", v)
 		}
-		if said := m.said("denied"); len(said) > 0 {
-			t.Errorf("%q", said)
+		if denied := m.recorded("denied"); len(denied) > 0 {
+			t.Errorf("%q", denied)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestADenialThatCanNotBeCountedIsOne(t *testing.T) {
 					t.Errorf("it took %v", after)
 				}
 				synctest.Wait()
-				if got := m.said("denied"); !slices.Equal(got, []string{"denied a 9 " + id(1)}) {
+				if got := m.recorded("denied"); !slices.Equal(got, []string{"denied a 9 " + id(1)}) {
 					t.Errorf("it is counted later by %q", got)
 				}
 			})
@@ -235,12 +235,12 @@ func TestARoundWhoseTimeIsOverIsWarnedOnce(t *testing.T) {
 					<-after1m()
 				}
 				v := f.ask(event(schema.PostToolUse))
-				if told(v) != "round_timeout_post/timeout/1" || !strings.Contains(v.Injections[0].Content, "vote") {
+				if listInjections(v) != "round_timeout_post/timeout/1" || !strings.Contains(v.Injections[0].Content, "vote") {
 					t.Errorf("%+v", v)
 				}
 				f.ask(event(schema.PostToolUse))
 				<-after1m()
-				if got := m.said("enqueue"); len(got) != 1 || got[0] != "enqueue {a } round 9" {
+				if got := m.recorded("enqueue"); len(got) != 1 || got[0] != "enqueue {a } round 9" {
 					t.Errorf("%q", got)
 				}
 				if n := f.value("soft_timeouts_total"); n != 1 {
@@ -271,14 +271,14 @@ func TestAWarningThatFindsNoRoomInTheQueueComesWithAVerdict(t *testing.T) {
 		if v := f.ask(again); len(v.Injections) != 1 {
 			t.Errorf("the warning was not acknowledged, and does not come again: %+v", v)
 		}
-		if got := m.said("warned"); len(got) > 0 {
+		if got := m.recorded("warned"); len(got) > 0 {
 			t.Errorf("the grace began before the warning was delivered: %q", got)
 		}
 		acking := with(event(schema.PostToolUse), id(5), 1)
 		acking.Header.Set(schema.HeaderAck, id(4))
 		f.ask(acking)
 		synctest.Wait()
-		if got := m.said("warned"); len(got) != 1 || got[0] != "warned a 9" {
+		if got := m.recorded("warned"); len(got) != 1 || got[0] != "warned a 9" {
 			t.Errorf("%q", got)
 		}
 		m.mu.Lock()
@@ -302,7 +302,7 @@ func TestWithoutItsHookNobodyIsWarned(t *testing.T) {
 		m.mu.Unlock()
 		<-after1m()
 		f.ask(event(schema.PostToolUse))
-		if got := m.said("enqueue"); len(got) > 0 {
+		if got := m.recorded("enqueue"); len(got) > 0 {
 			t.Errorf("%q", got)
 		}
 	})

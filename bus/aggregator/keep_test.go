@@ -134,7 +134,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 			}
 		}
 		if n := store.reading.Load(); n != room+1 {
-			t.Errorf("%d were read although nobody waited", n)
+			t.Errorf("%d were read without a waiting call", n)
 		}
 		close(store.let)
 		synctest.Wait()

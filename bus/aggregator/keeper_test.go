@@ -21,7 +21,7 @@ func TestManyAgentsWhoseTimeIsOverAreWarnedOnceEach(t *testing.T) {
 		startWith(t, aggregator.Options{Memory: stores.Memory{Queue: quickQueue{m}, Rounds: manyRounds{fakeRounds{m}, agents}}, Stages: stages},
 			library{}, stage(schema.RoundTimeoutPost, schema.PostToolUse))
 		<-time.After(10 * time.Second)
-		if got := len(m.said("enqueue")); got != agents {
+		if got := len(m.recorded("enqueue")); got != agents {
 			t.Errorf("%d warnings for %d agents", got, agents)
 		}
 	})

@@ -15,8 +15,8 @@ func TestARequestThatMayHaveWaitedForLongChangesNothing(t *testing.T) {
 		for _, lapsed := range []bool{true, false} {
 			l.lapsed.Store(lapsed)
 			for _, subject := range []string{"hook.v1.ctl.config._", "hook.v1.ctl.hooks.agent1"} {
-				var said schema.ControlError
-				if err := schema.Unmarshal(f.control(subject).Data, &said); err != nil {
+				var failure schema.ControlError
+				if err := schema.Unmarshal(f.control(subject).Data, &failure); err != nil {
 					t.Fatal(err)
 				}
 				// Asked again it is served, and has no configuration to change.
@@ -24,8 +24,8 @@ func TestARequestThatMayHaveWaitedForLongChangesNothing(t *testing.T) {
 					true:  "this broker was cut off from the fabric when the request arrived; nothing changed, try again",
 					false: "this broker does not store the configuration",
 				}[lapsed]
-				if said.Code != schema.CodeUnavailable || said.Message != want {
-					t.Errorf("%s, lapsed %t: %+v", subject, lapsed, said)
+				if failure.Code != schema.CodeUnavailable || failure.Message != want {
+					t.Errorf("%s, lapsed %t: %+v", subject, lapsed, failure)
 				}
 			}
 		}

@@ -153,13 +153,13 @@ func TestNothingIsLetThroughBecauseOfALimit(t *testing.T) {
 		want  schema.Decision
 		trail string
 	}{
-		"a guarded call":            {[]schema.Hook{hook("x", failClosed)}, event(schema.PreToolUse), schema.Deny, "x:busy"},
-		"one that fails open":       {[]schema.Hook{hook("x")}, event(schema.PreToolUse), schema.Deny, "x:busy"},
-		"one guarded by the second": {[]schema.Hook{hook("x"), hook("y", failClosed)}, event(schema.PreToolUse), schema.Deny, "x:busy y:busy"},
-		"a guarded answer":          {[]schema.Hook{hook("x", failClosed, at(schema.BeforeFinalResponse))}, event(schema.BeforeFinalResponse), schema.Fail, "x:busy"},
-		"one that nobody judges":    {nil, event(schema.PreToolUse), schema.Continue, ""},
-		"one with a forged tool":    {[]schema.Hook{hook("x")}, forged, schema.Deny, ""},
-		"one after a tool":          {[]schema.Hook{hook("x", failClosed, at(schema.PostToolUse))}, event(schema.PostToolUse), schema.Continue, "x:busy"},
+		"a guarded call":              {[]schema.Hook{hook("x", failClosed)}, event(schema.PreToolUse), schema.Deny, "x:busy"},
+		"one that fails open":         {[]schema.Hook{hook("x")}, event(schema.PreToolUse), schema.Deny, "x:busy"},
+		"one guarded by the second":   {[]schema.Hook{hook("x"), hook("y", failClosed)}, event(schema.PreToolUse), schema.Deny, "x:busy y:busy"},
+		"a guarded answer":            {[]schema.Hook{hook("x", failClosed, at(schema.BeforeFinalResponse))}, event(schema.BeforeFinalResponse), schema.Fail, "x:busy"},
+		"one without a matching hook": {nil, event(schema.PreToolUse), schema.Continue, ""},
+		"one with a forged tool":      {[]schema.Hook{hook("x")}, forged, schema.Deny, ""},
+		"one after a tool":            {[]schema.Hook{hook("x", failClosed, at(schema.PostToolUse))}, event(schema.PostToolUse), schema.Continue, "x:busy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -72,8 +72,8 @@ func (m *memory) called(ctx context.Context, what string, args ...any) error {
 	return nil
 }
 
-// said returns the calls so far that begin with a prefix.
-func (m *memory) said(prefix string) (some []string) {
+// recorded returns the calls so far that begin with a prefix.
+func (m *memory) recorded(prefix string) (some []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range m.calls {

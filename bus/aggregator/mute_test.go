@@ -27,8 +27,8 @@ func TestWhoCanNotBeAnsweredIsLogged(t *testing.T) {
 		if n := f.value("malformed_total"); n != 4 {
 			t.Errorf("%v were counted", n)
 		}
-		if said := log.String(); strings.Count(said, "give its client an inbox prefix") != 1 || !strings.Contains(said, "reply=MINE.x") {
-			t.Errorf("it is logged:\n%s", said)
+		if logged := log.String(); strings.Count(logged, "give its client an inbox prefix") != 1 || !strings.Contains(logged, "reply=MINE.x") {
+			t.Errorf("it is logged:\n%s", logged)
 		}
 	})
 }

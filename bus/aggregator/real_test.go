@@ -266,8 +266,8 @@ func TestExpiredItemsAreReported(t *testing.T) {
 		n := join(t, bustest.Start(t), "one")
 		records := n.records()
 		for subject, body := range map[string]string{
-			"inject._":      `{"content":"x","all":true,"ttl":"5s","source":"ci"}`,
-			"inject.nobody": `{"content":"x","ttl":"5s","source":"ci"}`,
+			"inject._":       `{"content":"x","all":true,"ttl":"5s","source":"ci"}`,
+			"inject.unknown": `{"content":"x","ttl":"5s","source":"ci"}`,
 		} {
 			if _, failed := n.request(subject, body); failed != nil {
 				t.Fatal(failed)

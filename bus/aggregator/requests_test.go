@@ -52,7 +52,7 @@ func TestRequestsOfAgentsDoNotHoldUpOperators(t *testing.T) {
 		if n := f.value("limited_total", "limit=requests"); n != 4990 {
 			t.Errorf("%v were counted", n)
 		}
-		if got := m.said("part"); len(got) > 0 {
+		if got := m.recorded("part"); len(got) > 0 {
 			t.Errorf("%q", got)
 		}
 		requests.Close() // as by a flood
@@ -100,7 +100,7 @@ func TestControlRequestsAreBoundedByWhomTheyAreOf(t *testing.T) {
 			}
 			<-time.After(over.RetryAfter.Std())
 			if failed := ask(request); failed != nil && failed.RetryAfter > 0 {
-				t.Errorf("%s after the time that was said: %v", request, failed)
+				t.Errorf("%s after the announced time: %v", request, failed)
 			}
 		}
 		if n := f.value("limited_total", "limit=requests"); n != 4 {

@@ -131,14 +131,14 @@ func encode(e *bus.Envelope, v *schema.Verdict, t schema.EventType, most int) ([
 		return data, err
 	}
 	why := fmt.Sprintf("the verdict has %d bytes, and at most %d can be sent; let the hooks rewrite or inject less", len(data), most)
-	said := (&schema.Result{Decision: v.Decision, Reason: v.Reason}).Trimmed()
+	trimmed := (&schema.Result{Decision: v.Decision, Reason: v.Reason}).Trimmed()
 	// A stop is nothing without its value, which does not fit.
 	stopped := v.Decision == schema.Stop
 	if stopped {
-		why += "; the hook's stop and its value were dropped; its reason: " + cmp.Or(said.Reason, "the hook gave no reason")
+		why += "; the hook's stop and its value were dropped; its reason: " + cmp.Or(trimmed.Reason, "the hook gave no reason")
 	}
 	small := schema.Verdict{
-		Decision: said.Decision, Reason: said.Reason, HookErrors: []string{why},
+		Decision: trimmed.Decision, Reason: trimmed.Reason, HookErrors: []string{why},
 		ConfigVersion: v.ConfigVersion, Fabric: v.Fabric, Frozen: v.Frozen, FreezeVersion: v.FreezeVersion,
 	}
 	if b := t.Blocking(); b != schema.None && (!t.Terminal(v.Decision) || stopped) {

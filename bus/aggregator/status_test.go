@@ -34,7 +34,7 @@ func TestAStatusTellsOfAgentsWhoeverAsksForThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := remembering(t, newMemory(), library{})
 		if st := f.status(""); len(st.Agents)+st.AgentsSeen > 0 {
-			t.Errorf("%d agents, nobody asked", len(st.Agents))
+			t.Errorf("%d agents, without a request", len(st.Agents))
 		}
 		st := f.status(`{"agents":true,"host":"dev-7"}`)
 		if len(st.Agents) != schema.MaxAgents || !st.AgentsCrowded || st.AgentsSeen != schema.MaxAgents+1 || st.Agents[0] != (schema.AgentStatus{Agent: "a0", Host: "dev-7"}) {

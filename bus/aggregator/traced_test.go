@@ -32,16 +32,16 @@ func TestRecordsAndLogsSayWhichTraceTheyAreIn(t *testing.T) {
 		"of who asked":                     {nil, kept, func(id string) bool { return id == kept[3:35] }},
 		"that goes on here":                {begins, kept, func(id string) bool { return id == kept[3:35] }},
 		"that begins here":                 {begins, "", func(id string) bool { return len(id) == 32 }},
-		"that nobody keeps":                {nil, left, func(id string) bool { return id == "" }},
+		"that is not kept":                 {nil, left, func(id string) bool { return id == "" }},
 		"and there is none where none was": {nil, "", func(id string) bool { return id == "" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				notes, said := new(notebook), new(bytes.Buffer)
+				notes, logged := new(notebook), new(bytes.Buffer)
 				lib := library{"breaks": func(context.Context, *schema.Event) (schema.Result, error) {
 					return schema.Result{}, errors.New("broken")
 				}}
-				f := startWith(t, aggregator.Options{Recorder: notes, Tracer: c.tracer, Logger: slog.New(slog.NewTextHandler(said, nil))}, lib, hook("breaks"))
+				f := startWith(t, aggregator.Options{Recorder: notes, Tracer: c.tracer, Logger: slog.New(slog.NewTextHandler(logged, nil))}, lib, hook("breaks"))
 				records := f.records()
 				m := event(schema.PreToolUse)
 				if c.parent != "" {
@@ -52,7 +52,7 @@ func TestRecordsAndLogsSayWhichTraceTheyAreIn(t *testing.T) {
 				if len(on) != 1 || len(notes.entries()) != 1 || !c.want(on[0].TraceID) || notes.entries()[0].Record.TraceID != on[0].TraceID {
 					t.Fatalf("the feed has %+v, written down is %+v", on, notes.entries())
 				}
-				_, line, _ := strings.Cut(said.String(), "hook failed")
+				_, line, _ := strings.Cut(logged.String(), "hook failed")
 				line, _, _ = strings.Cut(line, "\n")
 				if _, id, _ := strings.Cut(line, " trace_id="); line == "" || !strings.HasPrefix(id, on[0].TraceID) || strings.Contains(line, "trace_id") != (on[0].TraceID != "") {
 					t.Errorf("the log says %q of the trace %q", line, on[0].TraceID)

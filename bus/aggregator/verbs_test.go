@@ -124,7 +124,7 @@ func TestAnAgentsOwnAnswersTakeItsAllowanceAndRelayedOnesDoNot(t *testing.T) {
 		if _, failed := f.request("answer.a", `{"session":"s","content":"own"}`); failed == nil || failed.Code != schema.CodeUnavailable || !strings.Contains(failed.Message, "allowance") {
 			t.Errorf("%+v", failed)
 		}
-		if got := m.said("store"); len(got) > 0 {
+		if got := m.recorded("store"); len(got) > 0 {
 			t.Errorf("something was stored: %q", got)
 		}
 		if _, failed := f.request("relay.a", `{"session":"s","content":"relayed"}`); failed != nil {
@@ -196,7 +196,7 @@ func TestWhatIsInjectedIsDelivered(t *testing.T) {
 		}
 		v := f.ask(event(schema.PostToolUse))
 		if len(v.Injections) != 2 || !strings.Contains(v.Injections[1].Content, `"status":"completed"`) || !strings.Contains(v.Injections[0].Content, "hello") || !strings.Contains(v.Injections[0].Content, "long long") {
-			t.Errorf("%q", told(v))
+			t.Errorf("%q", listInjections(v))
 		}
 	})
 }
@@ -224,11 +224,11 @@ func TestDrainSaysAllInOneMessage(t *testing.T) {
 		if answers[0] != answers[1] {
 			t.Errorf("asked again it is another one: %s", answers[1])
 		}
-		if got := m.said("claim"); !strings.HasSuffix(got[0], "any true") {
+		if got := m.recorded("claim"); !strings.HasSuffix(got[0], "any true") {
 			t.Errorf("%q", got)
 		}
-		if _, failed := f.request("ack.a", `{"fabric":"fabric-1","events":["`+strings.ToUpper(id(1))+`"]}`); failed != nil || len(m.said("ack a ["+id(1)+"]")) != 1 {
-			t.Errorf("%v, %q", failed, m.said("ack"))
+		if _, failed := f.request("ack.a", `{"fabric":"fabric-1","events":["`+strings.ToUpper(id(1))+`"]}`); failed != nil || len(m.recorded("ack a ["+id(1)+"]")) != 1 {
+			t.Errorf("%v, %q", failed, m.recorded("ack"))
 		}
 	})
 }
@@ -241,7 +241,7 @@ func TestAcksOfAnotherFabricChangeNothing(t *testing.T) {
 		f.request("ack.a", `{"fabric":"fabric-1","events":["`+id(2)+`"],"hold":true}`)
 		f.request("ack.a", `{"fabric":"fabric-1","events":["`+id(3)+`"]}`)
 		f.request("ack.a", `{"fabric":"fabric-1","events":["`+id(3)+`"]}`)
-		if got := strings.Join(m.said(""), "; "); got != "hold a ["+id(2)+"]; ack a ["+id(3)+"]" {
+		if got := strings.Join(m.recorded(""), "; "); got != "hold a ["+id(2)+"]; ack a ["+id(3)+"]" {
 			t.Error(got)
 		}
 	})
@@ -322,7 +322,7 @@ func TestRoundsAreStartedAndShown(t *testing.T) {
 		if wrapped, failed := f.request("round.a", `{"action":"wrapup"}`); failed != nil || !strings.Contains(wrapped, `"wrap_up":true`) {
 			t.Error(wrapped, failed)
 		}
-		if got := m.said("enqueue"); len(got) != 1 {
+		if got := m.recorded("enqueue"); len(got) != 1 {
 			t.Errorf("an operator's wish is not warned of at once: %q", got)
 		}
 	})
@@ -360,7 +360,7 @@ func TestWhatAnAgentSaysOfItselfIsKept(t *testing.T) {
 		f.ask(q)
 		f.ask(event(schema.PreToolUse))
 		f.ask(event(schema.SessionEnd))
-		if got := m.said("describe"); len(got) != 2 || got[0] != "describe a s claude 2.1.329 dev-7" || got[1] != "describe a s ended" {
+		if got := m.recorded("describe"); len(got) != 2 || got[0] != "describe a s claude 2.1.329 dev-7" || got[1] != "describe a s ended" {
 			t.Errorf("%q", got)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nats-io/nats.go"
 
 	"github.com/hookfabric/hookfabric/bus"
@@ -320,4 +321,101 @@ func read(m *nats.Msg, into any) bool {
 // Item returns a queued text.
 func Item(sequence uint64, content string) schema.Injection {
 	return schema.Injection{Content: content, Strategy: schema.ToolResult, Source: schema.SourceHuman, Sequence: sequence}
+}
+
+func (f *Fabric) storePart(m *nats.Msg) {
+	var r schema.KeepRequest
+	if !read(m, &r) {
+		return
+	}
+	f.Keeps = append(f.Keeps, r)
+	if len(r.Data) > 0 {
+		sum := sha256.Sum256(r.Data)
+		r.Digest, r.Size = "sha256-"+hex.EncodeToString(sum[:]), int64(len(r.Data))
+		f.Objects[r.Digest] = r.Data
+	}
+	_, known := f.Objects[r.Digest]
+	Respond(m, &schema.KeepAnswer{Digest: r.Digest, Size: r.Size, Known: known})
+}
+
+// Conversation returns the conversation of an event as a hook would read it. The caller holds
+// the lock.
+func (f *Fabric) Conversation(e *schema.Event) (jsontext.Value, error) {
+	refs, err := schema.HistoryParts(e.HistoryRef)
+	if err != nil {
+		return nil, err
+	}
+	var lines []byte
+	for _, o := range refs {
+		part := f.Objects[o.Digest]
+		if int64(len(part)) != o.Size {
+			return nil, fmt.Errorf("%s has %d bytes, and the event says %d", o.Digest, len(part), o.Size)
+		}
+		lines = append(lines, part...)
+	}
+	if err := schema.CheckHistory(lines); err != nil {
+		return nil, err
+	}
+	lines = bytes.ReplaceAll(lines, []byte("\n"), []byte(","))
+	end := bytes.TrimPrefix(e.History, []byte("["))
+	if len(end) < 2 {
+		lines = bytes.TrimSuffix(lines, []byte(","))
+	}
+	return append(append(jsontext.Value("["), lines...), end...), nil
+}
+
+// Signer returns the signer whose seed repeats one byte.
+func Signer(of byte) *guard.Signer {
+	s, err := guard.NewSigner(bytes.Repeat([]byte{of}, guard.SeedSize))
+	if err != nil {
+		panic(err) // the seed has its size
+	}
+	return s
+}
+
+// Policy returns the signed policy. The caller holds the lock.
+func (f *Fabric) Policy(nonce string) (*schema.PolicyAnswer, error) {
+	p := schema.Policy{Fabric: f.ID, ConfigVersion: f.Version, Hooks: f.Guards, FreezeVersion: f.FreezeVersion, Freezes: f.Freezes}
+	if len(f.Freezes) > 0 {
+		p.Terminal = schema.TerminalTools()
+	}
+	document, err := schema.Marshal(&p)
+	if err != nil {
+		return nil, err
+	}
+	a := f.Signer.Sign(document)
+	if nonce != "" {
+		f.Signer.Freshen(&a, nonce)
+	}
+	return &a, nil
+}
+
+func (f *Fabric) policy(m *nats.Msg) {
+	var r schema.PolicyRequest
+	if !read(m, &r) {
+		return
+	}
+	f.Policies++
+	if f.Signer == nil {
+		Refuse(m, schema.CodeUnavailable, "there is no policy")
+		return
+	}
+	a, err := f.Policy(r.Nonce)
+	if err != nil {
+		Refuse(m, schema.CodeInternal, err.Error())
+		return
+	}
+	Respond(m, a)
+}
+
+func (f *Fabric) record(m *nats.Msg) {
+	var r schema.RecordRequest
+	if !read(m, &r) {
+		return
+	}
+	for _, u := range r.Calls {
+		f.Unjudged[u.EventID]++
+		f.Recorded = append(f.Recorded, u)
+	}
+	Respond(m, &schema.RecordAnswer{Fabric: f.ID})
 }

@@ -8,12 +8,11 @@
 // [Dispatcher.Dispatch] always returns a verdict: a failure of a hook, of a worker or of
 // this package is an outcome, to which the failure policy of the hook applies.
 //
-// To follow an event, read compile.go and plan.go (which hooks, in which batches),
-// stages.go (hooks that no worker runs), dispatcher.go (the waves), when.go (conditions),
-// batch.go and answers.go (one batch, until it has outcomes), secondopinion.go (handlers
-// that cannot be loaded), members.go, queue.go and sentbatches.go (the workers, their
-// queues and their batches), settle.go (an outcome becomes a part of a verdict), fold.go
-// (the parts become one verdict) and shadow.go (hooks in shadow mode).
+// To follow an event, read plan.go (which hooks, in which batches), dispatcher.go (the
+// waves), when.go (conditions), batch.go and answers.go (one batch, until it has
+// outcomes), members.go and queue.go (the workers, their batches and their queues),
+// settle.go (an outcome becomes a part of a verdict), fold.go (the parts become one
+// verdict) and shadow.go (hooks in shadow mode).
 //
 // Only this module imports it.
 package dispatch

@@ -42,6 +42,6 @@
 // workers/internal/child. If the worker itself is killed, the kernel kills the program (Linux), and the
 // watchdog kills its group: see [RunWatchdog].
 //
-// Start with runner.go, then lookup.go (the meaning of a handler's name), handler.go (one
-// call) and process.go (one process).
+// Start with handler.go (the runner, and one call), then script.go (the meaning of a
+// handler's name) and process.go (one process).
 package command

@@ -1,11 +1,15 @@
 package python
 
 import (
+	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/trace"
 	"github.com/hookfabric/hookfabric/workers"
 )
@@ -143,4 +147,84 @@ func (h *host) cancel(c *call, number uint32, got <-chan answer) bool {
 	case <-time.After(grace):
 		return false
 	}
+}
+
+// callMonitor watches a call: it reports a slow host to the pool, and checks that the
+// host's event loop still runs.
+type callMonitor struct {
+	host  *host
+	call  *call
+	timer *time.Timer
+	pong  <-chan answer // the answer of the event loop to a ping
+	slow  bool
+}
+
+// errBlocked is why a shared host is killed before the deadlines of its calls.
+var errBlocked = errors.New("its event loop did not answer, because a coroutine blocked it; await slow operations, or use asyncio.to_thread")
+
+func newCallMonitor(h *host, c *call) *callMonitor {
+	return &callMonitor{host: h, call: c, timer: time.NewTimer(h.pool.runner.wait.slow)}
+}
+
+// tick runs after the call became slow, and then at each interval of stall.
+func (v *callMonitor) tick() {
+	stall := v.host.pool.runner.wait.stall
+	switch f := v.call.function; {
+	case !v.slow:
+		v.slow = true
+		v.host.pool.slow(v.host)
+		if f.async.Load() && !f.blocks.Load() {
+			v.timer.Reset(stall)
+		}
+	case v.pong == nil:
+		_, v.pong, _ = v.host.send(stall, []byte(pinging))
+		v.timer.Reset(stall)
+	case !v.call.alone:
+		v.host.stop(errBlocked)
+	case f.blocks.CompareAndSwap(false, true):
+		v.host.pool.runner.log.Warn("coroutine function blocks its event loop, so each of its calls now gets a host of its own; await slow operations, or use asyncio.to_thread",
+			"handler", f.handler)
+	}
+}
+
+const (
+	// headSize is the length of the JSON and the number of the request, four
+	// bytes each.
+	headSize = 8
+	// maxAnswer is the largest answer of a host in bytes: a result, or the message and
+	// the traceback of an exception.
+	maxAnswer = schema.MaxResult + 256<<10
+)
+
+// frame returns a request in the form that a host reads.
+func frame(number uint32, body ...[]byte) []byte {
+	size := 0
+	for _, b := range body {
+		size += len(b)
+	}
+	out := make([]byte, headSize, headSize+size)
+	binary.BigEndian.PutUint32(out, uint32(size))
+	binary.BigEndian.PutUint32(out[4:], number)
+	for _, b := range body {
+		out = append(out, b...)
+	}
+	return out
+}
+
+// readFrame reads one frame of a host. The end of the pipe is io.EOF between frames,
+// and io.ErrUnexpectedEOF within one.
+func readFrame(r *bufio.Reader) (number uint32, body []byte, err error) {
+	var head [headSize]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > maxAnswer {
+		return 0, nil, fmt.Errorf("it wrote data into the answer pipe that is not an answer, or an answer of more than %d bytes", maxAnswer)
+	}
+	body = make([]byte, size)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return binary.BigEndian.Uint32(head[4:]), body, nil
 }

@@ -59,7 +59,7 @@
 // or after the configured number of calls. It leads a process group, see [child.Process],
 // and ends when its pipe is closed.
 //
-// Start with runner.go, then handler.go (one call), pool.go (which host takes
-// it), grow.go (how many there are), host.go (one process) and
-// hookfabric/_host.py (what runs there).
+// Start with runner.go (the runner, and one hook), then pool.go (which host takes a call),
+// grow.go (how many there are), host.go (one process) and hookfabric/_host.py (what runs
+// there).
 package python

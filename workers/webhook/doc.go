@@ -40,6 +40,6 @@
 // unless the server is on the same machine. A hook without secrets loads, with a warning in
 // the log, for trusted networks.
 //
-// Start with runner.go, then target.go, header.go, template.go, sign.go and tls.go (the
-// configuration), pool.go (connections), handler.go (one call) and answer.go (the answer).
+// Start with handler.go (the runner, and one call), then request.go, sign.go and tls.go (the
+// configuration and connections) and answer.go (the answer).
 package webhook

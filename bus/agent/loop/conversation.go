@@ -2,6 +2,8 @@ package loop
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -203,4 +205,136 @@ func closing(m schema.Message) schema.Message {
 		m.ToolCalls, m.Native = nil, nil
 	}
 	return m
+}
+
+// An Effect changes the agent's state when its hook runs.
+type Effect struct {
+	data *schema.Effect
+	f    func(context.Context, *Status) error
+	err  error
+}
+
+// Append adds a message to the conversation; role "" is system.
+func Append(role, content string) Effect {
+	return Effect{data: &schema.Effect{AppendMessage: &schema.AppendMessage{Role: role, Content: content}}}
+}
+
+// SetFlag sets a flag of the agent; nil removes it.
+func SetFlag(name string, value any) Effect {
+	data, err := flag(name, value)
+	return Effect{data: data, err: err}
+}
+
+// flag returns the effect that sets one flag.
+func flag(name string, value any) (*schema.Effect, error) {
+	data, err := schema.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("the flag %.40q cannot be written as JSON: %w", name, err)
+	}
+	return &schema.Effect{SetFlag: map[string]jsontext.Value{name: data}}, nil
+}
+
+// DropMessages removes messages from the conversation.
+func DropMessages(d schema.DropMessages) Effect {
+	return Effect{data: &schema.Effect{DropMessages: &d}}
+}
+
+// EffectFunc returns the effect of a function that changes the agent through its status.
+func EffectFunc(f func(ctx context.Context, s *Status) error) Effect { return Effect{f: f} }
+
+// check returns what is wrong with an effect.
+func (e *Effect) check() error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.data != nil:
+		return e.data.Check()
+	case e.f == nil:
+		return errors.New("it is nil; write a function")
+	}
+	return nil
+}
+
+// do applies the effect.
+func (e *Effect) do(ctx context.Context, s *Status) error {
+	if e.f != nil {
+		return e.f(ctx, s)
+	}
+	return s.change(e.data)
+}
+
+// A Status is a hook's view of the event and the agent. It is valid until the hook's time is
+// up. Later changes return an error.
+type Status struct {
+	// LoopStatus describes the event with the same fields as conditions of remote hooks. Values
+	// are as the earlier hooks left them.
+	schema.LoopStatus
+
+	moment *moment
+	life   *life
+}
+
+// errOver is the error when a function changes the status after its hook's time is up.
+var errOver = errors.New("the hook has ended; its status cannot change the agent any more")
+
+// life is whether a hook may still change the agent.
+type life struct {
+	mu   sync.Mutex // guards over, and is held during a change
+	over bool
+}
+
+func (l *life) end() {
+	l.mu.Lock()
+	l.over = true
+	l.mu.Unlock()
+}
+
+// change applies an effect while the hook runs.
+func (s *Status) change(e *schema.Effect) error {
+	if err := e.Check(); err != nil {
+		return err
+	}
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	if s.life.over {
+		return errOver
+	}
+	return s.moment.apply(e)
+}
+
+// Append adds a message at the end of the conversation; role "" is system. While tools run, it
+// adds the message after the results of the turn.
+func (s *Status) Append(role, content string) error {
+	return s.change(&schema.Effect{AppendMessage: &schema.AppendMessage{Role: role, Content: content}})
+}
+
+// SetFlag sets a flag of the agent; nil removes it.
+func (s *Status) SetFlag(name string, value any) error {
+	e, err := flag(name, value)
+	if err != nil {
+		return err
+	}
+	return s.change(e)
+}
+
+// Drop removes messages from the conversation. A turn whose tools still run stays.
+func (s *Status) Drop(d schema.DropMessages) error {
+	return s.change(&schema.Effect{DropMessages: &d})
+}
+
+// History returns a copy of the current conversation. It does not contain the model's message
+// at AfterLLMCall, but does at BeforeFinalResponse. While tools run, it does not contain the
+// results of the turn.
+func (s *Status) History() []schema.Message { return s.moment.history() }
+
+// Flags returns a copy of the agent's flags.
+func (s *Status) Flags() map[string]jsontext.Value { return s.moment.run.loop.conversation.copyFlags() }
+
+// Prompt returns the prompt of the query.
+func (s *Status) Prompt() string { return s.moment.run.prompt }
+
+// Response returns the result of the query at QueryEnd, and the zero Response at other events.
+func (s *Status) Response() Response {
+	r, _ := s.moment.currentValue().(Response)
+	return r.clone()
 }

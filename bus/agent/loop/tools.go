@@ -2,9 +2,14 @@ package loop
 
 import (
 	"context"
+	"encoding"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -259,4 +264,183 @@ func (c *call) inject(v *schema.Verdict) {
 func (c *call) showOutcome() {
 	out := cloneOutcome(c.outcome)
 	c.run.say(Chunk{Kind: ToolResultChunk, Text: first(out.Error, string(out.Output)), Result: &out})
+}
+
+// A Tool is a function that the model may call.
+type Tool struct {
+	// Name is the tool's name, unique in the loop.
+	Name string
+	// Description tells the model what the tool does.
+	Description string
+	// Schema is the JSON Schema of the input, which is an object; absent: any object.
+	Schema jsontext.Value
+	// Timeout limits a call; 0: only the query's context limits it.
+	Timeout time.Duration
+	// Call runs the tool. The input is a JSON object. The model reads the result as JSON, and a
+	// [jsontext.Value] unchanged. The model also reads an error, which does not end the query.
+	// Calls of one turn run concurrently.
+	Call func(ctx context.Context, input jsontext.Value) (any, error)
+
+	fault error
+}
+
+// ToolFunc makes a tool of a function. It derives the JSON Schema of the input from the fields
+// of In: their JSON names and options, and the tag `description`. A field is required unless it
+// is a pointer, omitzero or omitempty. To use another schema, set the tool's Schema.
+func ToolFunc[In, Out any](name, description string, f func(context.Context, In) (Out, error)) Tool {
+	s, fault := schemaOf[In]()
+	return Tool{
+		Name: name, Description: description, Schema: s, fault: fault,
+		Call: func(ctx context.Context, input jsontext.Value) (any, error) {
+			var in In
+			if err := schema.Unmarshal(input, &in); err != nil {
+				return nil, fmt.Errorf("the input does not fit the tool's schema: %w", err)
+			}
+			return f(ctx, in)
+		},
+	}
+}
+
+// cloneTools returns a deep copy.
+func cloneTools(tools []Tool) []Tool {
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].Schema = tools[i].Schema.Clone()
+	}
+	return tools
+}
+
+// checkTools returns the tools by name, or an error with all faults.
+func checkTools(tools []Tool) (map[string]*Tool, error) {
+	var errs []error
+	byName := make(map[string]*Tool, len(tools))
+	for i := range tools {
+		t := &tools[i]
+		switch {
+		case t.Name == "":
+			errs = append(errs, fmt.Errorf("tool %d has no name; write one", i+1))
+		case t.Call == nil:
+			errs = append(errs, fmt.Errorf("the tool %q has no Call; write the function that runs it", t.Name))
+		case byName[t.Name] != nil:
+			errs = append(errs, fmt.Errorf("there are two tools %q; give one another name", t.Name))
+		case len(t.Schema) > 0 && (t.Schema.Kind() != '{' || !t.Schema.IsValid()):
+			errs = append(errs, fmt.Errorf("the schema of the tool %q is not a JSON object", t.Name))
+		}
+		if t.fault != nil {
+			errs = append(errs, fmt.Errorf("the input of the tool %q %w", t.Name, t.fault))
+		}
+		byName[t.Name] = t
+	}
+	return byName, errors.Join(errs...)
+}
+
+// run calls the tool with an object. Every failure is an outcome.
+func (t *Tool) run(ctx context.Context, c schema.ToolCall) schema.ToolOutcome {
+	out := schema.ToolOutcome{ID: c.ID, Name: c.Name}
+	if t.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, t.Timeout, fmt.Errorf("the tool did not answer within %v", t.Timeout))
+		defer cancel()
+	}
+	v, err := guarded(ctx, "the tool", func(ctx context.Context) (any, error) { return t.Call(ctx, c.Input.Clone()) })
+	if err == nil {
+		if out.Output, err = encode(v); err != nil {
+			err = fmt.Errorf("what the tool returned cannot be written as JSON: %w", err)
+		}
+	}
+	if err != nil {
+		out.Error = first(err.Error(), "the tool failed without a message")
+	}
+	return out
+}
+
+// encode encodes a tool's result as JSON that every client accepts.
+func encode(v any) (jsontext.Value, error) {
+	if raw, ok := v.(jsontext.Value); ok && len(raw) > 0 {
+		if !raw.IsValid(jsontext.AllowInvalidUTF8(true)) {
+			return nil, errors.New("it is not valid JSON")
+		}
+		return raw, nil
+	}
+	data, err := schema.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// deepest is how deep a schema describes a type. Deeper values may be anything.
+const deepest = 16
+
+// schemaOf returns the JSON Schema of T, which must be an object.
+func schemaOf[T any]() (jsontext.Value, error) {
+	s := describe(reflect.TypeFor[T](), 0)
+	if s["type"] != "object" {
+		return nil, fmt.Errorf("is a %s, not an object; write a struct or a map", reflect.TypeFor[T]())
+	}
+	return schema.Marshal(s)
+}
+
+// describe returns the schema of a type; an empty schema accepts anything.
+func describe(t reflect.Type, depth int) map[string]any {
+	if depth > deepest {
+		return map[string]any{}
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == reflect.TypeFor[jsontext.Value]():
+		return map[string]any{}
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return map[string]any{"type": "string"}
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return map[string]any{"type": "integer"}
+	case reflect.Float32, reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return map[string]any{"type": "string", "contentEncoding": "base64"}
+		}
+		return map[string]any{"type": "array", "items": describe(t.Elem(), depth+1)}
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": describe(t.Elem(), depth+1)}
+	case reflect.Struct:
+		return describeStruct(t, depth)
+	}
+	return map[string]any{}
+}
+
+// describeStruct returns the schema of a struct, with its fields as properties.
+func describeStruct(t reflect.Type, depth int) map[string]any {
+	properties, required := map[string]any{}, []string{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || f.Anonymous || name == "-" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		p := describe(f.Type, depth+1)
+		if text := f.Tag.Get("description"); text != "" {
+			p["description"] = text
+		}
+		properties[name] = p
+		if f.Type.Kind() != reflect.Pointer && !strings.Contains(options, "omitzero") && !strings.Contains(options, "omitempty") {
+			required = append(required, name)
+		}
+	}
+	s := map[string]any{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
 }

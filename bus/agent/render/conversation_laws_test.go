@@ -232,6 +232,8 @@ func FuzzRead(f *testing.F) {
 		f.Add(file.Data)
 	}
 	f.Add([]byte(`{"choices":[{"message":{"role":"assistant","content":[1],"tool_calls":[{"function":{"name":"a","arguments":[]}},{"id":"","function":{"name":"a"}}]}}]}`))
+	f.Add([]byte(`{"choices":[{"message":{"role":"assistant","content":"a","refusal":[]}}]}`))
+	f.Add([]byte(`{"type":"message","content":[{"type":"new","id":[]},{"type":"tool_use","name":"0"}]}`))
 	f.Add([]byte(`{"type":"message","content":[{"type":"tool_use","id":"a b","name":"x","input":[]},{"type":"tool_use","id":"a b","name":"x"}]}`))
 	f.Add([]byte(`{"type":"message","content":[{"type":[]}]}`))
 	f.Add([]byte(`{"type":"message","content":[{"type":"tool_use","id":"0","name":"0"},{"type":"text","text":"a"},{"type":"tool_use","id":"1","name":"1","input":{}}]}`))

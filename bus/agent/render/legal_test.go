@@ -24,17 +24,28 @@ func illegal(f render.Format, r render.Request) error {
 
 type spokenBlock struct {
 	Type  string         `json:"type"`
-	Text  string         `json:"text"`
-	ID    string         `json:"id"`
-	Of    string         `json:"tool_use_id"`
+	Text  optionalText   `json:"text"`
+	ID    optionalText   `json:"id"`
+	Of    optionalText   `json:"tool_use_id"`
 	Input jsontext.Value `json:"input"`
+}
+
+// An optionalText is a member that is a string in blocks of some types. In a block of an unknown type it may be
+// anything, and is empty then.
+type optionalText string
+
+func (o *optionalText) UnmarshalJSON(data []byte) error {
+	if jsontext.Value(data).Kind() != '"' {
+		return nil
+	}
+	return schema.Unmarshal(data, (*string)(o))
 }
 
 // The Messages API requires: user and model in turns, the user first and last; no blank
 // texts; unique ids of calls; and all their results first in the next message.
 func illegalAnthropic(r render.Request) error {
-	var waiting []string
-	ids := map[string]bool{}
+	var waiting []optionalText
+	ids := map[optionalText]bool{}
 	for i, raw := range r.Messages {
 		var m struct {
 			Role    string        `json:"role"`
@@ -48,7 +59,7 @@ func illegalAnthropic(r render.Request) error {
 		}
 		for n, b := range m.Content {
 			switch {
-			case b.Type == "text" && strings.TrimSpace(b.Text) == "":
+			case b.Type == "text" && strings.TrimSpace(string(b.Text)) == "":
 				return fmt.Errorf("message %d has a blank text", i)
 			case b.Type == "tool_use" && (m.Role != "assistant" || ids[b.ID] || b.ID == "" || b.Input.Kind() != '{'):
 				return fmt.Errorf("message %d has an invalid call: %s", i, raw)

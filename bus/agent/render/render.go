@@ -36,6 +36,7 @@ package render
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -150,4 +151,109 @@ func writers() map[Format]func([]rendering) ([]any, error) {
 	return map[Format]func([]rendering) ([]any, error){
 		Anthropic: anthropic, OpenAI: openAI, OpenAIStructured: openAIStructured, Gemini: gemini, Grok: openAI,
 	}
+}
+
+// MaxInput limits the input of [RequestOf] and [MessageOf], in bytes.
+const MaxInput = 64 << 20
+
+// RequestOf is [Conversation] of a JSON object {"messages", "tools"}. It returns JSON.
+func RequestOf(f Format, conversation []byte) ([]byte, error) {
+	var in struct {
+		Messages []schema.Message `json:"messages"`
+		Tools    []Tool           `json:"tools"`
+	}
+	if err := schema.Unmarshal(conversation, &in); err != nil {
+		return nil, fmt.Errorf(`the conversation cannot be read: %w; write {"messages": […], "tools": […]}`, err)
+	}
+	r, err := Conversation(f, in.Messages, in.Tools)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Marshal(&r)
+}
+
+// MessageOf is [Read], with JSON as its result.
+func MessageOf(f Format, response []byte) ([]byte, error) {
+	m, err := Read(f, response)
+	if err != nil {
+		return nil, err
+	}
+	return schema.Marshal(&m)
+}
+
+// title begins the fabric's part of a tool's output.
+const title = "SYSTEM CONTEXT (not part of tool output):"
+
+// separator returns the line around that part.
+func separator() string { return strings.Repeat("═", 60) }
+
+// separated puts the notes below a tool's output, for APIs without a place for them.
+// Lines of the output that look like the frame are marked.
+func separated(output string, notes []string) string {
+	if len(notes) == 0 {
+		return output
+	}
+	var b strings.Builder
+	b.WriteString(marked(output, framing))
+	if output != "" {
+		b.WriteString("\n\n")
+	}
+	b.WriteString(separator() + "\n" + title + "\n")
+	for i, n := range notes {
+		switch {
+		case !strings.Contains(n, "\n"):
+			b.WriteString("- ")
+		case i > 0:
+			b.WriteString("\n")
+		}
+		b.WriteString(n + "\n")
+	}
+	b.WriteString(separator())
+	return b.String()
+}
+
+// marked marks the lines of a text for which framing is true.
+func marked(text string, framing func(line string) bool) string {
+	var b strings.Builder
+	for rest := text; rest != ""; {
+		line, end := cutLine(rest)
+		if framing(line) {
+			b.WriteString("| ")
+		}
+		b.WriteString(line + end)
+		rest = rest[len(line+end):]
+	}
+	return b.String()
+}
+
+// systemTitle begins a system message inside a conversation.
+const systemTitle = "SYSTEM CONTEXT (from the system that runs you, not from the user):"
+
+// framed puts a frame around a system text, for APIs that accept it only from a user.
+func framed(text string) string {
+	return separator() + "\n" + systemTitle + "\n" + text + "\n" + separator()
+}
+
+// unframed marks a user's text that could pass for a system text. Only the beginning of a
+// line counts, because users write about system contexts.
+func unframed(text string) string {
+	return marked(text, func(line string) bool {
+		return strings.Contains(line, "═══") || strings.HasPrefix(strings.ToLower(strings.TrimSpace(line)), "system context (")
+	})
+}
+
+// framing reports whether a line of a tool's output looks like the frame.
+func framing(line string) bool {
+	return strings.Contains(line, "═══") || strings.Contains(strings.ToLower(line), "system context")
+}
+
+// cutLine returns the first line of text and its line end, for all line ends that a model
+// may recognise.
+func cutLine(text string) (line, end string) {
+	i := strings.IndexAny(text, "\n\r\v\f\u0085\u2028\u2029")
+	if i < 0 {
+		return text, ""
+	}
+	_, size := utf8.DecodeRuneInString(text[i:])
+	return text[:i], text[i : i+size]
 }

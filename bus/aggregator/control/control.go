@@ -2,9 +2,9 @@
 //
 // verbs.go lists the verbs. control.go receives a request and answers it when its answer is ready,
 // within the bounds of room.go. configure.go, spread.go and hooks.go change the configuration,
-// freezing.go freezes agents, inject.go, answer.go, stored.go and keep.go serve the stored state of
-// agents, unjudged.go records calls that no broker judged, policy.go signs what shims follow while no
-// broker answers, and status.go tells how the fabric is.
+// freezing.go freezes agents and signs what shims follow while no broker answers. inject.go, answer.go
+// and stored.go serve the stored state of agents and record calls that no broker judged. status.go
+// tells how the fabric is.
 //
 // Only this module imports it.
 package control

@@ -82,16 +82,16 @@ func checkScope(it *schema.Item, req *schema.InjectRequest) error {
 }
 
 func checkContent(it *schema.Item, _ *schema.InjectRequest) error {
-	said := 0
+	given := 0
 	for _, there := range []bool{it.Content != "", it.Object != nil, it.Subagent != nil, it.Background != nil} {
 		if there {
-			said++
+			given++
 		}
 	}
 	switch {
-	case said == 0:
+	case given == 0:
 		return badRequest("the item is empty; send content, object, subagent or background")
-	case said > 1:
+	case given > 1:
 		return badRequest("the item has several contents; send only one of content, object, subagent and background")
 	case it.Subagent != nil && (it.Subagent.ID == "" || it.Subagent.Status == ""):
 		return badRequest("a subagent's result needs its id and its status")

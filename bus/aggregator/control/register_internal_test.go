@@ -110,7 +110,7 @@ func TestUnregister(t *testing.T) {
 		"an agent's hook as everybody's":        {"", "c", "", "", schema.CodeNotFound},
 		"a hook that is not there":              {"", "a z", "", "", schema.CodeNotFound},
 		"an override that the file says":        {"x", "", "PostToolUse", "", schema.CodeNotFound},
-		"an override that nobody has said":      {"x", "", "QueryEnd", "", schema.CodeNotFound},
+		"an override that does not exist":       {"x", "", "QueryEnd", "", schema.CodeNotFound},
 		"the same name twice is taken for once": {"", "a a", "", "file +b own@x +c@x +!PreToolUse@x !PostToolUse@x", ""},
 	} {
 		t.Run(is, func(t *testing.T) {

@@ -185,17 +185,17 @@ func (n *census) list(late bool) []schema.Problem {
 }
 
 // add adds a node's answer; nil: the node has not answered.
-func (n *census) add(node string, version uint64, said *schema.Candidate) {
+func (n *census) add(node string, version uint64, candidate *schema.Candidate) {
 	n.asked = append(n.asked, node)
-	if said == nil || said.Version != version {
+	if candidate == nil || candidate.Version != version {
 		n.missing = append(n.missing, node)
 		return
 	}
-	if said.Error != "" {
+	if candidate.Error != "" {
 		n.unfit = true
-		n.problems = append(n.problems, schema.Problem{Node: node, Error: said.Error})
+		n.problems = append(n.problems, schema.Problem{Node: node, Error: candidate.Error})
 	}
-	for hook, err := range said.LoadErrors {
+	for hook, err := range candidate.LoadErrors {
 		n.problems = append(n.problems, schema.Problem{Node: node, Hook: hook, Error: err})
 	}
 }

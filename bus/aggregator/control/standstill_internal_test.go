@@ -16,10 +16,10 @@ func TestWhatComesAfterAStandstillMayBeAsOld(t *testing.T) {
 		ticks      []float64
 		taken, old float64 // seconds
 	}{
-		"nobody ticked yet":                {nil, 5, 0},
+		"there was no tick yet":            {nil, 5, 0},
 		"it runs":                          {[]float64{1, 1.05, 1.1}, 1.12, 0},
 		"it is busy":                       {[]float64{1, 1.9}, 2.8, 0},
-		"it just woke, and nobody ticked":  {[]float64{1}, 9, 8},
+		"it just woke, and did not tick":   {[]float64{1}, 9, 8},
 		"it just woke, and somebody did":   {[]float64{1, 9}, 9.5, 8.5},
 		"it has been awake for long":       {[]float64{1, 9, 9.5, 10, 10.5}, 10.6, 0},
 		"it stood still twice":             {[]float64{1, 9, 9.5, 10.2, 13}, 13.1, 2.9},

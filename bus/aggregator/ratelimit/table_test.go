@@ -39,7 +39,7 @@ func TestABurstPassesAndThenTheRate(t *testing.T) {
 		}
 		<-time.After(wait)
 		if v, _ = enter(); v != ratelimit.Pass {
-			t.Fatalf("after the time that was said: %v", v)
+			t.Fatalf("after the announced time: %v", v)
 		}
 		if v, _ := table.Enter(table.Key(0, "b"), time.Now()); v != ratelimit.Pass {
 			t.Errorf("another agent: %v", v)
@@ -191,7 +191,7 @@ func TestManyMayEnterAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if passed == 0 {
-		t.Error("nobody passed")
+		t.Error("no call passed")
 	}
 }
 

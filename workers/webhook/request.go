@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hookfabric/hookfabric/schema"
@@ -105,4 +108,91 @@ func checkValue(value string) error {
 		return errors.New("its value contains a line break or another control character; write it, and its variables, as one line")
 	}
 	return nil
+}
+
+// parse parses the URL of a handler. Its errors do not contain possible secrets: a
+// password, or the query.
+func parse(handler string) (*url.URL, error) {
+	u, err := url.Parse(handler)
+	switch {
+	case err == nil && u.User != nil, err != nil && strings.Contains(handler, "@"):
+		return nil, errors.New(`the handler's URL contains a user or a password; remove it, and write a header such as Authorization: "Basic ${POLICY_LOGIN}"`)
+	case err != nil || u.Scheme != "http" && u.Scheme != "https":
+		shown, _, _ := strings.Cut(handler, "?")
+		return nil, fmt.Errorf("the handler %q is not a server's URL; write one such as https://policy.example/hook", shown)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("the handler %q names no host; write a URL such as https://policy.example/hook", bare(u))
+	case strings.Contains(handler, "#"):
+		return nil, fmt.Errorf("the handler %q has a fragment, which clients do not send; remove the # and the text after it", bare(u))
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("the handler %q names the port %s; write one from 1 to 65535", bare(u), port)
+		}
+	}
+	return u, nil
+}
+
+// bare returns u without possible secrets.
+func bare(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Opaque: u.Opaque, Path: u.Path, RawPath: u.RawPath}).String()
+}
+
+// isLoopback reports whether host is this machine, without a name lookup.
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+var (
+	errDollar = errors.New("its value has a $ without {NAME}; write ${NAME} for a variable, with letters, digits and _, or $$ for a dollar sign")
+	errLong   = fmt.Errorf("its value has more than %d bytes; write a shorter value", schema.MaxHeader)
+)
+
+// expand replaces each ${NAME} in template by the variable's value, which is not expanded
+// again, and each $$ by a dollar sign. Every other $ is an error, so that a misspelt
+// secret is not sent as text.
+func expand(template string, value func(name string) (string, error)) (string, error) {
+	var b strings.Builder
+	for b.Len() <= schema.MaxHeader {
+		before, after, more := strings.Cut(template, "$")
+		b.WriteString(before)
+		if !more {
+			return b.String(), nil
+		}
+		if rest, dollar := strings.CutPrefix(after, "$"); dollar {
+			b.WriteByte('$')
+			template = rest
+			continue
+		}
+		name, rest, ok := cutName(after)
+		if !ok {
+			return "", errDollar
+		}
+		s, err := value(name)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(s)
+		template = rest
+	}
+	return "", errLong
+}
+
+// cutName reads "{NAME}" and returns the rest.
+func cutName(s string) (name, rest string, ok bool) {
+	s, opened := strings.CutPrefix(s, "{")
+	name, rest, closed := strings.Cut(s, "}")
+	return name, rest, opened && closed && isVariable(name)
+}
+
+// isVariable reports whether name is a valid variable name for shells.
+func isVariable(name string) bool {
+	for i, c := range name {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
 }
