@@ -39,7 +39,7 @@ bench: ## compare a call with bare NATS, and check the budgets
 
 figures: ## measure all figures of loadtest/BENCHMARKS.md (needs an idle machine)
 	@mkdir -p $(FIGURES); failed=(); \
-	for run in bench record loop shim notice state scale saturate "run $(FIGURES)/faults.yaml" overload freeze cluster; do \
+	for run in bench account record loop shim notice state scale saturate "run $(FIGURES)/faults.yaml" overload freeze cluster; do \
 		echo "=== $$run"; \
 		$(GO) run ./loadtest $$run --no-fail --json $(FIGURES)/$$(basename "$${run#run }" .yaml).json || failed+=("$$run"); \
 	done; \

@@ -40,9 +40,14 @@ func measurements() []measurement {
 			example: "  loadtest bench --only pool --quick\n  loadtest bench --json new.json --html new.html",
 			run:     measuredBy(bench.Calls), slack: true, check: bench.CheckCalls,
 			flags: func(f *pflag.FlagSet, o *bench.Options) {
-				f.StringArrayVar(&o.Only, "only", nil, "measure only rows whose name contains `TEXT`, and the bare request-reply (default: all rows)")
+				f.StringArrayVar(&o.Only, "only", nil, "measure only rows whose name contains `TEXT`, and the bare request-replies (default: all rows)")
 				f.StringVar(&o.Record, "record", "facts", "record of verdicts in the broker: facts, content or off")
 			},
+		},
+		{
+			name: "account", short: "Measure what the processor time of a call is for, by profiles of the processes that answer",
+			example: "  loadtest account --json account.json",
+			run:     measuredBy(bench.Account),
 		},
 		{
 			name: "scale", short: "Measure how the cost of a call grows with hooks, matchers, agents, connections, waiting messages and workers",

@@ -55,7 +55,7 @@ type row struct {
 	target roles.Target
 }
 
-// calls lists everything that the command bench measures. The first row is the base.
+// calls lists everything that the command bench measures, the bases first.
 func calls() []row {
 	all := []row{
 		{raw, roles.Target{Way: roles.Raw, Hooks: 1}},
@@ -75,40 +75,15 @@ func calls() []row {
 	return all
 }
 
-// chosen lists the rows with one of the texts in their names, and the base.
+// bases is the number of the first rows, by which the budgets divide.
+const bases = 3
+
+// chosen lists the rows with one of the texts in their names, and the bases.
 func chosen(texts []string) []row {
 	all := calls()
-	return append(all[:1:1], slices.DeleteFunc(all[1:], func(r row) bool {
+	return append(all[:bases:bases], slices.DeleteFunc(all[bases:], func(r row) bool {
 		return len(texts) > 0 && !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(r.name, text) })
 	})...)
-}
-
-// lines lists the ratios with their budgets.
-func lines() []Line {
-	all := []Line{
-		{Of: noHook, By: raw, Limits: [3]float64{0.6, 0.9, 1.1}},
-		{Of: floorIn, By: raw},
-		{Of: floorOut, By: raw},
-		{Of: twoPools, By: raw},
-		{Name: "each further pool in sequence, added", Of: twoPools, Less: inPool(1), By: raw, Limits: [3]float64{1.0}},
-		{Of: command, By: raw},
-	}
-	for _, n := range counts() {
-		pool := [3]float64{1.4, 1.7, 0.55}
-		if n == 8 {
-			pool = [3]float64{1.6, 1.9, 0.5}
-		}
-		all = append(all,
-			Line{Of: inBroker(n), By: raw, Limits: [3]float64{0.8, 1.1, 0.9}}, Line{Of: inPool(n), By: raw, Limits: pool},
-			Line{Of: byWebhook(n), By: raw}, Line{Of: byStages(n), By: raw},
-			beats(inBroker(n), byWebhook(n)), beats(inPool(n), byStages(n)))
-	}
-	return all
-}
-
-// beats is a line that requires one contender to be at least as good as another one.
-func beats(better, worse string) Line {
-	return Line{Name: better + " : " + worse, Of: better, By: worse, Limits: [3]float64{1, 1, 1}}
 }
 
 // answering lists the processes beside the broker.
@@ -152,7 +127,9 @@ func CheckCalls(o *Options) error {
 	if !slices.Contains([]string{"", "facts", "content", "off"}, o.Record) {
 		return fmt.Errorf("the record is %q; write facts, content or off", o.Record)
 	}
-	if len(chosen(o.Only)) == 1 && !slices.ContainsFunc(o.Only, func(text string) bool { return strings.Contains(raw, text) }) {
+	if len(o.Only) > 0 && !slices.ContainsFunc(calls(), func(r row) bool {
+		return slices.ContainsFunc(o.Only, func(text string) bool { return strings.Contains(r.name, text) })
+	}) {
 		return fmt.Errorf("no row has one of %q in its name; write a part of a name, such as %q", o.Only, inPool(1))
 	}
 	return nil
@@ -187,7 +164,7 @@ func (o *Options) samples(ctx context.Context, f *Fabric, rows []row, lines []Li
 		c := Contender{Name: row.name, Measure: func(ctx context.Context, callers int) (Sample, error) {
 			return f.Measure(ctx, row.target, load.Window{Callers: callers, Warm: r.Warm, Long: r.Window})
 		}}
-		if i == 0 {
+		if i == 0 || row.name == floorIn || row.name == floorOut {
 			c.Times = 3
 		}
 		all = append(all, c)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/internal/account"
 	"github.com/hookfabric/hookfabric/loadtest/internal/load"
 	"github.com/hookfabric/hookfabric/loadtest/internal/report"
 	"github.com/hookfabric/hookfabric/schema"
@@ -29,6 +30,8 @@ type Sample struct {
 	load.Figures
 	// Costs are what one call takes of each process, by role.
 	Costs map[string]Cost
+	// Purposes is what the CPU time of one call is for, in seconds, without that of the requester; nil: unknown.
+	Purposes map[account.Purpose]float64
 }
 
 // A Cost is what one call takes of a process. Other programs on the machine affect it

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/internal/account"
 	"github.com/hookfabric/hookfabric/loadtest/internal/load"
 	"github.com/hookfabric/hookfabric/loadtest/internal/proc"
 	"github.com/hookfabric/hookfabric/loadtest/internal/roles"
+	"github.com/hookfabric/hookfabric/schema"
 )
 
 // A Process is one that answers. Its configuration is made from the addresses of the
@@ -38,6 +40,8 @@ type Fabric struct {
 	asked int64
 	// linger is how long the processes may continue to work on the calls of a window.
 	linger time.Duration
+	// account has the costs of a window say what the time is for.
+	account bool
 }
 
 type member struct {
@@ -126,14 +130,14 @@ func StopAll(all []*Fabric) error {
 
 // Settle makes a process collect its garbage and report what it used before and after.
 func Settle(ctx context.Context, child *proc.Child) (s roles.Settled, err error) {
-	return s, child.Ask(ctx, struct{}{}, &s)
+	return s, child.Ask(ctx, roles.SettleRequest{}, &s)
 }
 
-// settle settles every process, the broker first.
-func (f *Fabric) settle(ctx context.Context) (all []roles.Settled, err error) {
+// settle settles every process, the broker first, and may begin accounts of their time.
+func (f *Fabric) settle(ctx context.Context, account bool) (all []roles.Settled, err error) {
 	for _, m := range append([]member{{roles.Broker, f.Broker}}, f.measured...) {
-		s, err := Settle(ctx, m.child)
-		if err != nil {
+		var s roles.Settled
+		if err := m.child.Ask(ctx, roles.SettleRequest{Account: account}, &s); err != nil {
 			return nil, err
 		}
 		all = append(all, s)
@@ -152,7 +156,7 @@ func (f *Fabric) Measure(ctx context.Context, t roles.Target, w load.Window) (s 
 	if w.Callers == 0 {
 		return s, f.Ready(ctx, t)
 	}
-	before, err := f.settle(ctx)
+	before, err := f.settle(ctx, f.account)
 	if err != nil {
 		return s, err
 	}
@@ -161,7 +165,7 @@ func (f *Fabric) Measure(ctx context.Context, t roles.Target, w load.Window) (s 
 	}
 	f.asked += s.Asked
 	load.Pause(ctx, f.linger)
-	after, err := f.settle(ctx)
+	after, err := f.settle(ctx, false)
 	if err != nil {
 		return s, err
 	}
@@ -169,13 +173,30 @@ func (f *Fabric) Measure(ctx context.Context, t roles.Target, w load.Window) (s 
 	for i, m := range f.measured {
 		sums[m.role] = sums[m.role].Plus(after[i+1].Before.Since(before[i+1].After))
 	}
+	n := float64(max(s.Asked, 1))
+	if f.account {
+		s.Purposes = map[account.Purpose]float64{}
+		for i, a := range after {
+			s.divide(a.Purposes, a.Before.Since(before[i].After).CPU.Std().Seconds()/n)
+		}
+	}
 	s.Costs = map[string]Cost{}
 	for role, used := range sums {
-		n := float64(max(s.Asked, 1))
 		s.Costs[role] = Cost{
 			CPU:         duration(used.CPU.Std().Seconds() / n),
 			Allocations: float64(used.Allocations) / n, Bytes: float64(used.Bytes) / n, Waits: float64(used.Waits) / n,
 		}
 	}
 	return s, nil
+}
+
+// divide adds the time of a process to the purposes, in the proportion of its profile.
+func (s *Sample) divide(profiled map[account.Purpose]schema.Duration, spent float64) {
+	var sum schema.Duration
+	for _, d := range profiled {
+		sum += d
+	}
+	for p, d := range profiled {
+		s.Purposes[p] += spent * float64(d) / float64(sum)
+	}
 }

@@ -25,8 +25,6 @@ const (
 	steady = 32
 	// kept is the limit of one broker's record, so small that it is full soon.
 	kept = 1 << 20
-	// factsBudget is what recording the facts may cost: of the p50 at the rate.
-	factsBudget = 1.05
 )
 
 // A mode is a broker with one way of recording.
@@ -167,7 +165,7 @@ func (r *Report) judgeRecord(o *Options, s Samples) {
 			}
 			median := ratio("p50", report.Lower, P50)
 			if i == 0 && m.name == facts {
-				median = median.Within(factsBudget)
+				median = median.Within(RecordedFacts)
 			}
 			r.Figures = append(r.Figures, median, report.Figured("CPU of the broker per call, added by "+m.name+l.suffix, "s", report.Lower, added))
 			if i == 0 {

@@ -21,8 +21,8 @@ func recorded(takes map[string]time.Duration) Samples {
 			took = d
 		}
 		s := Sample{
-			load.Figures{P50: schema.Duration(took), P99: schema.Duration(2 * took), PerSecond: 1 / took.Seconds()},
-			map[string]Cost{roles.Broker: {CPU: schema.Duration(took / 10)}},
+			Figures: load.Figures{P50: schema.Duration(took), P99: schema.Duration(2 * took), PerSecond: 1 / took.Seconds()},
+			Costs:   map[string]Cost{roles.Broker: {CPU: schema.Duration(took / 10)}},
 		}
 		all[m.name] = slices.Repeat([]map[int]Sample{{steady: s, Many: s}}, 10)
 	}

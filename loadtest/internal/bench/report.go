@@ -32,14 +32,14 @@ type Report struct {
 type Row struct {
 	Name    string `json:"name"`
 	Callers int    `json:"callers"`
-	// Metric is p50 or throughput.
+	// Metric is p50, p99, throughput, or cpu: the CPU time of all processes per call.
 	Metric string  `json:"metric"`
 	Ratio  float64 `json:"ratio"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
-	// Budget is the largest ratio of a p50, or the smallest of a throughput; null: none.
+	// Budget is the smallest ratio of a throughput, or the largest of another metric; null: none.
 	Budget *float64 `json:"budget"`
-	// OK is false only if the whole interval is beyond the budget.
+	// OK reports whether the ratio is within the budget.
 	OK bool `json:"ok"`
 }
 
@@ -57,7 +57,9 @@ type Absolute struct {
 // The metrics of a report.
 const (
 	p50        = "p50"
+	p99        = "p99"
 	throughput = "throughput"
+	cpu        = "cpu"
 )
 
 // Many is the number of callers where there is more than one.
@@ -68,12 +70,23 @@ type cell struct {
 	metric  string
 	callers int
 	value   func(Sample) float64
+	limit   func(Limits) float64
 }
 
-// cells lists the figures of a line, in the order of its limits.
+// cells lists the figures that a line can have. A line with budgets has those with a budget; a line
+// without has the usual ones.
 func cells() []cell {
-	return []cell{{p50, 1, P50}, {p50, Many, P50}, {throughput, Many, PerSecond}}
+	return []cell{
+		{p50, 1, P50, func(l Limits) float64 { return l.P50 }},
+		{p50, Many, P50, func(l Limits) float64 { return l.P50Many }},
+		{throughput, Many, PerSecond, func(l Limits) float64 { return l.Throughput }},
+		{cpu, Many, totalCPU, func(l Limits) float64 { return l.CPU }},
+		{p99, Many, P99, func(l Limits) float64 { return l.P99 }},
+	}
 }
+
+// usual is how many of the cells are usual.
+const usual = 3
 
 // A Line compares a contender with another one.
 type Line struct {
@@ -81,9 +94,9 @@ type Line struct {
 	Name string
 	// Of is divided by By. Less is subtracted from Of before; empty: nothing.
 	Of, Less, By string
-	// Limits are the budgets of p50 with 1 caller, p50 with 16, and throughput with 16; 0: none.
-	Limits [3]float64
-	// Cells is how many of these three figures there are; 0: all.
+	// Limits are the budgets.
+	Limits Limits
+	// Cells is how many of the usual figures a line without budgets has; 0: all.
 	Cells int
 }
 
@@ -93,7 +106,11 @@ func (r *Report) Compare(o *Options, s Samples, lines []Line) {
 		if len(s[l.Of]) == 0 || len(s[l.By]) == 0 || l.Less != "" && len(s[l.Less]) == 0 {
 			continue
 		}
-		for i, c := range cells()[:cmp.Or(l.Cells, len(cells()))] {
+		for i, c := range cells() {
+			limit := c.limit(l.Limits)
+			if l.Limits == (Limits{}) && i >= cmp.Or(l.Cells, usual) || l.Limits != (Limits{}) && limit == 0 {
+				continue
+			}
 			if _, ok := s[l.Of][0][c.callers]; !ok || l.Less != "" && c.metric == throughput { // throughputs do not add up
 				continue
 			}
@@ -101,8 +118,8 @@ func (r *Report) Compare(o *Options, s Samples, lines []Line) {
 			if row.Name == "" {
 				row.Name = l.Of
 			}
-			if l.Limits[i] != 0 {
-				row.Budget = &l.Limits[i]
+			if limit != 0 {
+				row.Budget = &limit
 			}
 			r.Add(o, row, l.ratios(c, s))
 		}
@@ -161,6 +178,15 @@ func (r *Report) Show(s Samples, callers []int, all []Contender) {
 		r.Repetitions = max(r.Repetitions, len(s[c.Name]))
 	}
 	r.Tables = append(r.Tables, t)
+}
+
+// totalCPU returns the CPU time per call of all processes that take part in it, in seconds.
+func totalCPU(s Sample) float64 {
+	sum := schema.Duration(0)
+	for _, c := range involved(s.Costs) {
+		sum += c.CPU
+	}
+	return sum.Std().Seconds()
 }
 
 // involved drops the processes that take almost no part in a call.

@@ -131,9 +131,6 @@ const (
 	passed   = "no call was refused that began after all brokers confirmed the thaw"
 )
 
-// budget is the longest time until a freeze has reached every shim.
-const budget = time.Second
-
 // times are those of a change, from its request.
 type times struct {
 	// first is when it affected the first answer, every when each shim had such an answer.
@@ -190,10 +187,10 @@ func document(shims int, samples []sample) *report.Document {
 	}
 	first, each := func(t times) time.Duration { return t.first }, func(t times) time.Duration { return t.every }
 	last, confirmed := func(t times) time.Duration { return t.last }, func(t times) time.Duration { return t.confirmed }
-	add("the first call is refused", freezes, budget, first)
-	add("the last call passes", freezes, budget, last)
-	add(fmt.Sprintf("each of %d shims had a refused call, with one call per %v", shims, every), freezes, budget, each)
-	add("every broker has confirmed the freeze", freezes, budget, confirmed)
+	add("the first call is refused", freezes, bench.FreezeAll, first)
+	add("the last call passes", freezes, bench.FreezeAll, last)
+	add(fmt.Sprintf("each of %d shims had a refused call, with one call per %v", shims, every), freezes, bench.FreezeAll, each)
+	add("every broker has confirmed the freeze", freezes, bench.FreezeAll, confirmed)
 	add("the last call is refused after a thaw", thaws, 0, last)
 	add("every broker has confirmed the thaw", thaws, 0, confirmed)
 	return d

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/hookfabric/hookfabric/loadtest/internal/bench"
 	"github.com/hookfabric/hookfabric/loadtest/internal/faults"
 	"github.com/hookfabric/hookfabric/loadtest/internal/field"
 	"github.com/hookfabric/hookfabric/loadtest/internal/load"
@@ -26,12 +27,11 @@ type loss struct {
 }
 
 func losses() []loss {
-	const soon, second = 20 * time.Millisecond, time.Second
 	return []loss{
-		{"crash", "a worker's crash, embedded server", soon, false, 1, 2, (*stand).killed},
-		{"crash-external", "a worker's crash, external server", second, true, 1, 2, (*stand).killed},
-		{"hang", "a worker's hang", second, false, 1, 2, (*stand).stopped},
-		{"aggregator", "an aggregator's loss", second, true, 2, 1, (*stand).bereft},
+		{"crash", "a worker's crash, embedded server", bench.NoticeCrash, false, 1, 2, (*stand).killed},
+		{"crash-external", "a worker's crash, external server", bench.NoticeLoss, true, 1, 2, (*stand).killed},
+		{"hang", "a worker's hang", bench.NoticeLoss, false, 1, 2, (*stand).stopped},
+		{"aggregator", "an aggregator's loss", bench.NoticeLoss, true, 2, 1, (*stand).bereft},
 	}
 }
 

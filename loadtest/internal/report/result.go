@@ -108,15 +108,15 @@ func (f Figure) Within(budget float64) Figure {
 	return f
 }
 
-// OK is false only if the whole interval is beyond the budget.
+// OK reports whether the value is within the budget.
 func (f Figure) OK() bool {
 	switch {
 	case f.Budget == nil || f.Better == Neither:
 		return true
 	case f.Better == Higher:
-		return f.High >= *f.Budget
+		return f.Value >= *f.Budget
 	default:
-		return f.Low <= *f.Budget
+		return f.Value <= *f.Budget
 	}
 }
 

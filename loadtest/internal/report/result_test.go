@@ -14,11 +14,11 @@ func TestWhatIsOK(t *testing.T) {
 		"a promise that was kept":                          {Document{Checks: []Check{{Seen: 3}}}, true},
 		"a promise that was broken once":                   {Document{Checks: []Check{{Seen: 3, Wrong: 1}}}, false},
 		"a promise that was never put to the test":         {Document{Checks: []Check{{Least: 1}}}, false},
-		"a time within its budget":                         {Document{Figures: []Figure{Figure{Low: 1, High: 3}.Within(2)}}, true},
-		"a time that is surely over it":                    {Document{Figures: []Figure{Figure{Low: 2.1, High: 3}.Within(2)}}, false},
-		"a rate that reaches it":                           {Document{Figures: []Figure{Figure{Better: Higher, Low: 1, High: 3}.Within(2)}}, true},
-		"a rate that surely does not":                      {Document{Figures: []Figure{Figure{Better: Higher, Low: 1, High: 1.9}.Within(2)}}, false},
-		"a figure that only describes, whatever it may be": {Document{Figures: []Figure{Figure{Better: Neither, Low: 9}.Within(2)}}, true},
+		"a time within its budget":                         {Document{Figures: []Figure{Figure{Value: 2, Low: 1, High: 3}.Within(2)}}, true},
+		"a time over it":                                   {Document{Figures: []Figure{Figure{Value: 2.1, Low: 1, High: 3}.Within(2)}}, false},
+		"a rate that reaches it":                           {Document{Figures: []Figure{Figure{Better: Higher, Value: 2, Low: 1, High: 3}.Within(2)}}, true},
+		"a rate that does not":                             {Document{Figures: []Figure{Figure{Better: Higher, Value: 1.9, Low: 1, High: 3}.Within(2)}}, false},
+		"a figure that only describes, whatever it may be": {Document{Figures: []Figure{Figure{Better: Neither, Value: 9}.Within(2)}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.d.OK(); got != c.want {

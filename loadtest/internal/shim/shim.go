@@ -44,8 +44,8 @@ const (
 // lines lists the ratios with their budgets.
 func lines() []bench.Line {
 	return []bench.Line{
-		{Of: byDaemon, By: baseline, Limits: [3]float64{1.7}},
-		{Of: direct, By: baseline, Limits: [3]float64{2.8}},
+		{Of: byDaemon, By: baseline, Limits: bench.Limits{P50: bench.ShimByDaemon}},
+		{Of: direct, By: baseline, Limits: bench.Limits{P50: bench.ShimDirect}},
 		{Of: versioned, By: baseline},
 		{Of: inPython, By: baseline},
 	}

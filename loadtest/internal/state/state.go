@@ -21,9 +21,6 @@ const (
 )
 
 const (
-	// othersBudget is the budget of a call while items wait for others, divided by the same
-	// call while none do.
-	othersBudget = 1.1
 	// fillers is the number of concurrent requests that fill a queue, perAgent the number
 	// of items of each agent in it.
 	fillers  = 64
@@ -195,7 +192,7 @@ func (r *run) others(ctx context.Context) (err error) {
 		return err
 	}
 	r.report.Compare(&r.Options, samples, []bench.Line{{
-		Name: fmt.Sprintf("%d items pending for others", items), Of: full.name, By: empty.name, Cells: 2, Limits: [3]float64{othersBudget, othersBudget},
+		Name: fmt.Sprintf("%d items pending for others", items), Of: full.name, By: empty.name, Limits: bench.Limits{P50: bench.PendingForOthers, P50Many: bench.PendingForOthers},
 	}})
 	r.report.Show(samples, callers, all)
 	return nil

@@ -22,6 +22,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/hookfabric/hookfabric/loadtest/internal/report"
 	"github.com/hookfabric/hookfabric/schema"
 )
 
@@ -84,7 +85,7 @@ func views() map[string]func(dir string) (string, error) {
 		panic(err) // a test reads it
 	}
 	all := map[string]func(string) (string, error){
-		"runs": runs, "checks": checks, "over": over, "model": needs,
+		"runs": runs, "checks": checks, "over": over, "model": needs, "account": accounts,
 		"growth": func(dir string) (string, error) { return growth(dir, l.Series) },
 	}
 	for name, rows := range l.Absolute {
@@ -96,9 +97,18 @@ func views() map[string]func(dir string) (string, error) {
 	return all
 }
 
+// accounts returns what the processor time of calls is for.
+func accounts(dir string) (string, error) {
+	var d report.Document
+	if there, err := read(dir, "account", &d); !there {
+		return "", err
+	}
+	return report.MarkdownTable(d.Tables[0]), nil
+}
+
 // files returns the runs in the order in which the pages list them.
 func files() []string {
-	return []string{"bench", "record", "loop", "shim", "notice", "state", "scale", "saturate", "faults", "overload", "freeze", "cluster"}
+	return []string{"bench", "account", "record", "loop", "shim", "notice", "state", "scale", "saturate", "faults", "overload", "freeze", "cluster"}
 }
 
 // read reads the file of a run into v; false: the folder has no such file.
