@@ -66,6 +66,10 @@ func appendPlain(b []byte, v any) ([]byte, bool) {
 		if v != nil {
 			return records().Append(b, v)
 		}
+	case *Event:
+		if v != nil {
+			return events().Append(b, v)
+		}
 	}
 	return nil, false
 }

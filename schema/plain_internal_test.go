@@ -123,14 +123,22 @@ func genEvent(t *rapid.T) *Event {
 	values := rapid.SampledFrom([]jsontext.Value{
 		nil, nil, jsontext.Value(`null`), jsontext.Value(`{}`), jsontext.Value(`"a"`), jsontext.Value(`{"b":1,"a":[1.5e3,{"a":null}]}`), jsontext.Value(`{"a":{"b":1,"a":2,"b":3}}`),
 		jsontext.Value(`{"\u0061":1,"a":2}`), jsontext.Value(`{"file":"µ\n\u00b5\ud800"}`), jsontext.Value(`-1`), jsontext.Value(`{ "a" : [ ] }`),
+		jsontext.Value(`{"command":"a\n\t\"\\µ\u2028` + "\x7f" + `","n":[1.50,-0,1e999,true]}`), jsontext.Value(`"\/"`), jsontext.Value(`1 `), jsontext.Value(`{"a":"\u001f"}`), jsontext.Value(""), jsontext.Value("{"), jsontext.Value("\"\xff\""),
 	})
+	texts := rapid.StringMatching(`[ !#-Z]{0,9}`)
+	if rapid.IntRange(0, 2).Draw(t, "any texts") == 0 {
+		texts = plainTexts()
+	} else {
+		values = rapid.SampledFrom([]jsontext.Value{nil, jsontext.Value(`{"b":"a\n","a":[1.5]}`)})
+	}
+	text := func(what string) string { return texts.Draw(t, what) }
 	e := &Event{
-		HookType: EventType(plainTexts().Draw(t, "type")), SessionID: plainTexts().Draw(t, "session"), Timestamp: genTime(t), ToolName: plainTexts().Draw(t, "tool"),
-		ToolArgs: values.Draw(t, "args"), ToolInput: values.Draw(t, "input"), Prompt: plainTexts().Draw(t, "prompt"), Iteration: rapid.IntRange(-1, 3).Draw(t, "iteration"),
-		Flags: values.Draw(t, "flags"), Cwd: plainTexts().Draw(t, "cwd"), Native: plainTexts().Draw(t, "native"),
+		HookType: EventType(text("type")), SessionID: text("session"), Timestamp: genTime(t), ToolName: text("tool"),
+		ToolArgs: values.Draw(t, "args"), ToolInput: values.Draw(t, "input"), Prompt: text("prompt"), Iteration: rapid.IntRange(-1, 3).Draw(t, "iteration"),
+		Flags: values.Draw(t, "flags"), Cwd: text("cwd"), Native: text("native"),
 	}
 	if rapid.Bool().Draw(t, "labels") {
-		e.Labels = rapid.MapOfN(plainTexts(), plainTexts(), 0, 3).Draw(t, "all labels")
+		e.Labels = rapid.MapOfN(texts, texts, 0, 3).Draw(t, "all labels")
 	}
 	return e
 }
@@ -219,13 +227,13 @@ func sameRead[T any](t failer, data []byte) {
 func TestPlainMessagesAgreeWithTheCodec(t *testing.T) {
 	plain := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		for name, used := range map[string]bool{"reply": written(t, genReply(t)), "verdict": written(t, genVerdict(t)), "record": written(t, genRecord(t))} {
+		for name, used := range map[string]bool{"reply": written(t, genReply(t)), "verdict": written(t, genVerdict(t)), "record": written(t, genRecord(t)), "event": written(t, genEvent(t))} {
 			if used {
 				plain[name]++
 			}
 		}
 	})
-	if len(plain) < 3 {
+	if len(plain) < 4 {
 		t.Errorf("only these were plain: %v", plain)
 	}
 }
@@ -257,8 +265,8 @@ func TestCommonMessagesArePlain(t *testing.T) {
 	}
 }
 
-// TestEventsAreReadPlain checks events as the client, and a program in Python, write them.
-func TestEventsAreReadPlain(t *testing.T) {
+// TestEventsArePlain checks events as the client, and a program in Python, write them.
+func TestEventsArePlain(t *testing.T) {
 	for _, s := range []string{
 		`{"hook_type":"PreToolUse","event_id":"e","session_id":"s","agent_id":"a","runtime":"claude","timestamp":"2026-11-26T10:00:00.123Z","tool_name":"Edit","tool_kind":"file.write",` +
 			`"tool_args":{"path":"/tmp/x"},"tool_input":{"file_path":"/tmp/x","old_string":"a\n\t\u00b5","new_string":"µ"},"tool_use_id":"t","cwd":"/tmp","labels":{"host":"h"}}`,
@@ -268,6 +276,13 @@ func TestEventsAreReadPlain(t *testing.T) {
 			t.Errorf("%s is not read as plain", s)
 		}
 		sameRead[Event](t, []byte(s))
+		e, err := ReadEvent([]byte(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Prompt, e.ToolInput = "", jsontext.Value(`{"command":"a\n\"b\"","n":1.5}`); !written(t, e) && e.Flags == nil {
+			t.Errorf("%s is not written as plain", s)
+		}
 	}
 }
 

@@ -62,6 +62,8 @@ type scanner struct {
 	// names are those of all objects around the place; the first known of them.
 	names [maxNames]span
 	known int
+	// loose: the codec would write some of the text so far in another way.
+	loose bool
 }
 
 // A span is where a name is.
@@ -117,6 +119,7 @@ func (s *scanner) space() bool {
 // gap skips white space within a value, which canonical forms do not have.
 func (s *scanner) gap(form Form) Form {
 	if s.space() {
+		s.loose = true
 		return min(form, Unique)
 	}
 	return form
@@ -249,6 +252,7 @@ func (s *scanner) text() Form {
 			if wide && !utf8.Valid(s.data[begin:s.at-1]) {
 				form = min(form, Unique)
 			}
+			s.loose = s.loose || form != Canonical
 			return form
 		case c == '\\':
 			if form = min(form, s.escape()); form == Broken {

@@ -48,8 +48,8 @@ const (
 	counter              // a uint64
 	duration             // a string in the form of time.Duration
 	moment               // a time
-	raw                  // JSON of any form; read, but written only if it is nil
-	labels               // a map of strings; read, but written only if it is nil
+	raw                  // JSON of any form; written if the codec writes it unchanged
+	labels               // a map of strings
 	texts                // a list of strings
 	part                 // a struct
 	parts                // a list of structs

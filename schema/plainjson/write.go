@@ -1,11 +1,14 @@
 package plainjson
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
 	"time"
 	"unsafe"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Append appends the JSON of v to b, and reports whether v is plain. If it is not, the bytes after b
@@ -13,8 +16,11 @@ import (
 func (c *Codec[T]) Append(b []byte, v *T) ([]byte, bool) {
 	p, size := unsafe.Pointer(v), usual
 	for i := range c.object.members {
-		if m := &c.object.members[i]; m.kind == texts || m.kind == parts {
+		switch m := &c.object.members[i]; m.kind {
+		case texts, parts:
 			size += perItem * len(items(m.in(p)))
+		case raw:
+			size += len(*(*jsontext.Value)(m.in(p)))
 		}
 	}
 	return c.object.append(slices.Grow(b, size), p)
@@ -88,10 +94,40 @@ func (m *member) append(b []byte, p unsafe.Pointer) ([]byte, bool) {
 		return appendTime(b, *(*time.Time)(p))
 	case part:
 		return m.of.append(b, p)
+	case raw:
+		return appendRaw(b, *(*jsontext.Value)(p))
+	case labels:
+		return appendLabels(b, *(*map[string]string)(p))
 	case texts, parts:
 		return m.appendList(b, p)
 	}
 	return b, false
+}
+
+// appendRaw appends a value that the codec would write as it is.
+func appendRaw(b []byte, v jsontext.Value) ([]byte, bool) {
+	s := scanner{data: v}
+	if form := s.value(); form < Unique || s.loose || s.at < len(v) {
+		return b, false
+	}
+	return append(b, v...), true
+}
+
+// appendLabels appends a map in the order of its names.
+func appendLabels(b []byte, labels map[string]string) (_ []byte, ok bool) {
+	b = append(b, '{')
+	for i, name := range slices.Sorted(maps.Keys(labels)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, ok = appendText(b, name); !ok {
+			return b, false
+		}
+		if b, ok = appendText(append(b, ':'), labels[name]); !ok {
+			return b, false
+		}
+	}
+	return append(b, '}'), true
 }
 
 func (m *member) appendList(b []byte, p unsafe.Pointer) ([]byte, bool) {
