@@ -17,9 +17,11 @@ const (
 	// items of each of the other agents.
 	fillers  = 64
 	perAgent = 20
-	// mostOwn is the limit of waiting items of one agent. The queue is filled with fewer, so
-	// that it rejects none while others are on their way.
+	// mostOwn is the largest step with items of one agent, and roomOwn how many the broker accepts
+	// for it: it reserves the rest for rounds. The queue is filled with fewer, so that it rejects none
+	// while others are on their way.
 	mostOwn = 10_000
+	roomOwn = mostOwn / 100 * 95
 	// notNow is the tool after which the agent's own items are due. No call has it.
 	notNow = "Never"
 )
@@ -31,7 +33,7 @@ func (r *run) growPending(ctx context.Context) (err error) {
 	others, own := &series{name: "for others"}, &series{name: "for the agent, not now"}
 	g := &growth{
 		part: "pending", title: "Items that wait", of: "items that wait", all: []*series{others, own},
-		note: fmt.Sprintf("One caller, and no call delivers an item: the items belong to other agents, or wait until the agent calls another tool. At most %s of the latter can wait.", grouped(mostOwn)),
+		note: fmt.Sprintf("One caller, and no call delivers an item: the items belong to other agents, or wait until the agent calls another tool. At most %s of the latter can wait.", grouped(roomOwn)),
 	}
 	t := report.Table{Title: "What items that wait take of the broker", Columns: []string{"items for others", "heap for each", "memory for each", "put into the queue", "broker's CPU for each", "a broker is ready again after"}}
 	for _, n := range r.pending {
@@ -81,7 +83,7 @@ func (r *run) fill(ctx context.Context, f *bench.Fabric, n int) ([]string, error
 	}
 	up := time.Since(began).Seconds()
 	if n <= mostOwn {
-		if _, err := put(ctx, f, roles.QueueRequest{Calls: min(n, mostOwn-fillers), Prefix: "mine-", Agents: 1, Matcher: notNow}); err != nil {
+		if _, err := put(ctx, f, roles.QueueRequest{Calls: min(n, roomOwn-fillers), Prefix: "mine-", Agents: 1, Matcher: notNow}); err != nil {
 			return nil, err
 		}
 	}
