@@ -49,6 +49,7 @@ func layerRules() map[string]layerRule {
 		"schema":                    {own: []string{"schema/plainjson", "schema/trace"}, modules: []string{modJSON}, not: io},
 		"schema/trace":              {not: io},
 		"schema/plainjson":          {modules: []string{modJSON}, not: io},
+		"schema/action":             {own: []string{"schema"}, modules: []string{modJSON, "mvdan.cc/sh"}, not: io},
 		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: io},
 		"schema/guard":              {own: []string{"schema", "schema/match"}, not: io},
 		"schema/redact":             {own: []string{"schema", "schema/match"}, modules: []string{modJSON}, not: io},
@@ -57,7 +58,7 @@ func layerRules() map[string]layerRule {
 
 		// Decisions, no NATS. The model must not import the code that it checks.
 		"bus/dispatch":           {own: []string{"schema", "schema/guard", "schema/trace"}, modules: []string{modJSON, modSync}, not: io},
-		"bus/dispatch/cond":      {own: []string{"schema", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", modJSON}, not: io},
+		"bus/dispatch/cond":      {own: []string{"schema", "schema/action", "schema/match", "schema/redact", "bus/dispatch"}, modules: []string{"cel.dev/cel-go", modJSON}, not: io},
 		"bus/internal/model":     {own: []string{"schema"}, modules: []string{modJSON}, not: io},
 		"bus/internal/model/gen": {own: []string{"schema", "bus/internal/model"}, modules: []string{modJSON, "pgregory.net/rapid"}},
 
@@ -104,8 +105,9 @@ func layerRules() map[string]layerRule {
 		"bus/agent/sdktest":      {own: []string{"schema"}},
 
 		// I/O: workers and their runners.
-		"workers":                {own: []string{"schema", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
+		"workers":                {own: []string{"schema", "schema/action", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
 		"workers/internal/child": {own: []string{"bus/proctree"}, modules: []string{"golang.org/x/sys"}},
+		"workers/cel":            {own: []string{"schema", "bus/dispatch", "bus/dispatch/cond", "workers"}},
 		"workers/...":            {own: []string{"schema", "schema/trace", "bus/chown", "workers", "workers/internal/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// The tests of runners fold answers as the fabric does.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
@@ -128,7 +130,7 @@ func layerRules() map[string]layerRule {
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "schema/match", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/control", "bus/aggregator/deliver", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/aggregator/stores", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
-				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "cmd/broker/...", "cmd/internal/..."},
+				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "workers/cel", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {

@@ -16,6 +16,7 @@
 //	schema/match       the patterns that select tools and agents
 //	schema/guard       which calls are guarded; verifies a signed policy
 //	schema/redact      removes secrets from texts
+//	schema/action      parses tool calls: commands, paths, hosts
 //	schema/trace       trace positions and spans, as clients and workers take them
 //	bus                subjects, headers and connections
 //	bus/server/certs   the files of certificates, as clients and workers take them
@@ -41,7 +42,7 @@
 //	│          dialect, session, decide, daemon, mcp, install                  │
 //	│ cmd/internal/otlp: exports spans to a collector                          │
 //	├──────────────────────────────────────────────────────────────────────────┤
-//	│ bus/aggregator   builtin ─▶ workers (command, python, webhook)           │
+//	│ bus/aggregator   builtin ─▶ workers (cel, command, python, webhook)      │
 //	│ bus/server       bus/agent: loop ─▶ render, bus/client ─▶ bus/snapshot   │
 //	│ bus/state: configuration; queue, rounds, sessions, objects, record ─▶ kv │
 //	│ bus/server/access (permissions) ─▶ bus/server/realm (keys, credentials)  │

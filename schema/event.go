@@ -118,6 +118,9 @@ type Event struct {
 	// ToolArgs is a JSON object with the facts of the call under names that are the same in
 	// every runtime (see [ToolFacts]). It omits unknown facts.
 	ToolArgs jsontext.Value `json:"tool_args,omitzero"`
+	// Action has the facts of the call, for hooks with needs: [action] (see package action). Workers
+	// set it; what an agent sends is removed.
+	Action jsontext.Value `json:"action,omitzero"`
 	// ToolInput is the JSON object of the tool's arguments.
 	ToolInput jsontext.Value `json:"tool_input,omitzero"`
 	// ToolOutput is the tool's output, any JSON value.
@@ -259,6 +262,6 @@ func DecodeEvent(body []byte, r Routing) (*Event, error) {
 		return nil, fmt.Errorf("the event's flags are %s; they must be a JSON object", KindName(k))
 	}
 	e.HookType, e.AgentID, e.SessionID, e.ToolName = r.Event, r.Agent, r.Session, r.Tool
-	e.EventID = r.ID
+	e.EventID, e.Action = r.ID, nil
 	return e, nil
 }

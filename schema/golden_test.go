@@ -107,7 +107,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 // The event's fields are a promise: fields may be added, but not removed.
 func TestAnEventHasTheDocumentedFields(t *testing.T) {
 	got := fields(reflect.TypeFor[schema.Event]())
-	want := strings.Fields(`hook_type event_id session_id orchestrator_id agent_id runtime timestamp tool_name tool_kind tool_args
+	want := strings.Fields(`hook_type event_id session_id orchestrator_id agent_id runtime timestamp tool_name tool_kind tool_args action
 		tool_input tool_output tool_use_id error message prompt response iteration history_ref history flags cwd labels native`)
 	for _, f := range want {
 		if !got[f] {

@@ -14,6 +14,8 @@ const (
 	Command Kind = "command"
 	Python  Kind = "python"
 	HTTP    Kind = "http"
+	// CEL is a hook without a handler: its options are CEL expressions.
+	CEL Kind = "cel"
 )
 
 // Mode says whether a hook's answer counts.
@@ -30,6 +32,8 @@ const (
 const (
 	NeedNative  = "native"
 	NeedHistory = "history"
+	// NeedAction is the facts of the tool call, see package action.
+	NeedAction = "action"
 )
 
 // DefaultTimeout is the timeout of a hook whose configuration names none.
@@ -63,8 +67,8 @@ type Hook struct {
 	// Type is the kind of the handler.
 	Type Kind `json:"type"`
 	// Handler is what the runner calls: a builtin's name, a program, a Python function or a
-	// URL.
-	Handler string `json:"handler"`
+	// URL. A hook of type cel has none.
+	Handler string `json:"handler,omitzero"`
 	// Args are the arguments of a program.
 	Args []string `json:"args,omitzero"`
 	// Timeout limits each run of the hook.
@@ -82,7 +86,7 @@ type Hook struct {
 	Mode Mode `json:"mode,omitzero"`
 	// When is a CEL condition over the event; empty: the hook always runs.
 	When string `json:"when,omitzero"`
-	// Needs lists what the handler needs beside the event: "native", "history".
+	// Needs lists what the handler needs beside the event: "native", "history", "action".
 	Needs []string `json:"needs,omitzero"`
 	// MaxConcurrent limits concurrent runs on each worker; 0: only the worker's own limit.
 	MaxConcurrent int `json:"max_concurrent,omitzero"`
@@ -94,7 +98,7 @@ type Hook struct {
 	Shell bool `json:"shell,omitzero"`
 	// Env lists the worker's environment variables that the handler can read.
 	Env []string `json:"env,omitzero"`
-	// Options configure a builtin.
+	// Options configure a builtin, and have the expressions of a hook of type cel.
 	Options map[string]any `json:"options,omitzero"`
 	// Headers are the HTTP headers of an http hook. ${NAME} in a value stands for the worker's
 	// environment variable NAME, so that the configuration holds no secret.

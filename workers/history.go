@@ -19,6 +19,7 @@ import (
 
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/action"
 )
 
 // maxHistories limits the conversations in use by handlers, in bytes. Calls wait within
@@ -39,6 +40,15 @@ func (j *job) eventFor(ctx context.Context, l *loaded, e *schema.Event) (*schema
 	if e.Native != "" && !l.native {
 		own := *e
 		own.Native = ""
+		e = &own
+	}
+	if l.action && e.HookType.HasTool() {
+		facts, err := schema.Marshal(action.Parse(e))
+		if err != nil {
+			return nil, fmt.Errorf("the facts of the call: %w", err)
+		}
+		own := *e
+		own.Action = facts
 		e = &own
 	}
 	file := schema.HistoryFile(e.HistoryRef)

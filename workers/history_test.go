@@ -119,8 +119,8 @@ func TestOnlyHooksThatNeedTheConversationGetIt(t *testing.T) {
 }
 
 // A shim that does not know which hooks need the runtime's payload sends it with an
-// agent's first call.
-func TestOnlyHooksThatNeedTheRuntimesPayloadGetIt(t *testing.T) {
+// agent's first call. The facts of the call are the worker's, not those that an agent sends.
+func TestHooksGetOnlyWhatTheyNeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		saw := map[string]string{}
@@ -128,19 +128,22 @@ func TestOnlyHooksThatNeedTheRuntimesPayloadGetIt(t *testing.T) {
 			return func(_ context.Context, e *schema.Event) (schema.Result, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				saw[name] = e.ToolName + e.Native + string(e.History)
+				saw[name] = e.ToolName + e.Native + string(e.History) + string(e.Action)
 				return schema.Result{}, nil
 			}
 		}
 		native := hook("needs")
 		native.Needs = []string{schema.NeedNative}
-		w := newWorker(library{"needs": handler("needs"), "not": handler("not"), "history": handler("history")}, config(native, hook("not"), needing("history")))
-		b := batch(0, 1, 2)
-		b.Body = []byte(`{"tool_name":"Bash","native":"{}","history":[{"n":1}]}`)
-		if r := w.Run(t.Context(), b); kinds(r) != "0:ok 1:ok 2:ok" {
+		facts := hook("action")
+		facts.Needs = []string{schema.NeedAction}
+		w := newWorker(library{"needs": handler("needs"), "not": handler("not"), "history": handler("history"), "action": handler("action")},
+			config(native, hook("not"), needing("history"), facts))
+		b := batch(0, 1, 2, 3)
+		b.Body = []byte(`{"tool_name":"Bash","tool_input":{"command":"id"},"native":"{}","history":[{"n":1}],"action":{"kind":"forged"}}`)
+		if r := w.Run(t.Context(), b); kinds(r) != "0:ok 1:ok 2:ok 3:ok" {
 			t.Error(kinds(r))
 		}
-		if diff := cmp.Diff(map[string]string{"needs": "Bash{}", "not": "Bash", "history": `Bash[{"n":1}]`}, saw); diff != "" {
+		if diff := cmp.Diff(map[string]string{"needs": "Bash{}", "not": "Bash", "history": `Bash[{"n":1}]`, "action": `Bash{"kind":"shell","commands":[{"name":"id"}]}`}, saw); diff != "" {
 			t.Error(diff)
 		}
 	})

@@ -38,6 +38,7 @@ type loaded struct {
 	inline  bool
 	history bool          // it needs the conversation
 	native  bool          // it needs the runtime's own payload
+	action  bool          // it needs the facts of the call
 	slots   chan struct{} // max_concurrent; nil: no limit
 }
 
@@ -197,7 +198,7 @@ func (w *Worker) leave(v *version) {
 }
 
 func (w *Worker) loadHook(h *schema.Hook, cfg *schema.Config) loaded {
-	l := loaded{hook: h, history: slices.Contains(h.Needs, schema.NeedHistory), native: slices.Contains(h.Needs, schema.NeedNative)}
+	l := loaded{hook: h, history: slices.Contains(h.Needs, schema.NeedHistory), native: slices.Contains(h.Needs, schema.NeedNative), action: slices.Contains(h.Needs, schema.NeedAction)}
 	l.inline = slices.Contains(w.opt.Inline, h.Type) && !l.history // fetching a conversation takes time
 	if h.MaxConcurrent > 0 {
 		l.slots = make(chan struct{}, h.MaxConcurrent)

@@ -40,6 +40,8 @@ type Options struct {
 	Lease control.Lease
 	// Conditions compiles `when`; nil refuses conditions.
 	Conditions func(expr string) (dispatch.Condition, error)
+	// Expressions checks an option of a hook of type cel; nil leaves that to the workers.
+	Expressions func(option, expr string) error
 	// Freezes holds the agents whose tool calls are denied; nil: no agent is frozen, and this
 	// broker cannot freeze any. Froze receives the version of the freezes that this broker applies,
 	// and must not block; nil: the version is not reported.

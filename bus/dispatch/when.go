@@ -37,6 +37,14 @@ func NewView(r schema.Routing, body []byte) *View {
 	return &View{Routing: r, body: body, decode: schema.DecodeEvent}
 }
 
+// ViewOf returns the view of an event that is decoded. It must not be changed.
+func ViewOf(e *schema.Event) *View {
+	return &View{
+		Routing: schema.Routing{Event: e.HookType, Agent: e.AgentID, Session: e.SessionID, Tool: e.ToolName, ID: e.EventID},
+		event:   e,
+	}
+}
+
 // isDecoded reports whether decoding was tried.
 func (v *View) isDecoded() bool { return v.event != nil || v.err != nil }
 

@@ -12,9 +12,10 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// badCondition reports each fault of a condition at its place in the file.
-func (r *reader) badCondition(n *yaml.Node, err error) {
-	const what, hint = "the condition cannot be compiled: ", `write CEL over the event's fields, such as 'tool_input.command.contains("rm ")'`
+// badCondition reports each fault of a condition, or of another expression, at its place in the file.
+func (r *reader) badCondition(n *yaml.Node, what string, err error) {
+	const hint = `write CEL over the event's fields, such as 'tool_input.command.contains("rm ")'`
+	what += " cannot be compiled: "
 	faults, ok := errors.AsType[schema.ConditionFaults](err)
 	if !ok {
 		reason, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")

@@ -89,21 +89,23 @@ func (r *reader) matcher(h *schema.Hook, e entry) {
 	h.Matcher = s
 }
 
+const kindHint = "write builtin, cel, command, python or http"
+
 func (r *reader) kind(h *schema.Hook, e entry) {
-	s, ok := r.word(e.value, "type", "write builtin, command, python or http")
+	s, ok := r.word(e.value, "type", kindHint)
 	if !ok {
 		return
 	}
 	switch k := schema.Kind(s); k {
-	case schema.Builtin, schema.Command, schema.Python, schema.HTTP:
+	case schema.Builtin, schema.CEL, schema.Command, schema.Python, schema.HTTP:
 		h.Type = k
 		return
 	}
-	hint := "write builtin, command, python or http"
-	if near := nearest(s, []string{"builtin", "command", "python", "http"}); near != "" {
+	hint := kindHint
+	if near := nearest(s, []string{"builtin", "cel", "command", "python", "http"}); near != "" {
 		hint = "did you mean " + quote(near) + "?"
 	} else if isEvent(s) {
-		hint = "the event already stands above the list; type is builtin, command, python or http"
+		hint = "the event already stands above the list; type is builtin, cel, command, python or http"
 	}
 	r.fault(e.value, fmt.Sprintf("there is no type %s", quote(s)), hint)
 }
@@ -158,17 +160,45 @@ func (r *reader) when(h *schema.Hook, e entry) {
 	}
 	if r.options.CheckCondition != nil {
 		if err := r.options.CheckCondition(s); err != nil {
-			r.badCondition(e.value, err)
+			r.badCondition(e.value, "the condition", err)
 		}
 	}
 	h.When = s
 }
 
+// expressions checks the options of a hook of type cel.
+func (r *reader) expressions(d *draft) {
+	entries, ok := d.given["options"]
+	if !ok {
+		r.fault(d.at, "the hook of type cel has no expressions", `write options: with an expression, such as {deny: 'action.commands.exists(c, c.name == "rm")'}`)
+		return
+	}
+	if entries.value.Kind != yaml.MappingNode {
+		return // a fault already
+	}
+	for i := 0; i+1 < len(entries.value.Content); i += 2 {
+		name, n := entries.value.Content[i], deref(entries.value.Content[i+1])
+		if n.Tag != "!!str" {
+			r.fault(n, fmt.Sprintf("the expression %s is %s; it must be text", clip(name.Value), describe(n)), "write it in quotes")
+			continue
+		}
+		if r.options.CheckExpression == nil {
+			continue
+		}
+		err := r.options.CheckExpression(name.Value, n.Value)
+		if _, compiled := errors.AsType[schema.ConditionFaults](err); compiled {
+			r.badCondition(n, "the expression "+name.Value, err)
+		} else if err != nil {
+			r.fault(name, err.Error(), "")
+		}
+	}
+}
+
 func (r *reader) need(n *yaml.Node) (string, bool) {
-	if n.Tag == "!!str" && slices.Contains([]string{schema.NeedNative, schema.NeedHistory}, n.Value) {
+	if n.Tag == "!!str" && slices.Contains([]string{schema.NeedNative, schema.NeedHistory, schema.NeedAction}, n.Value) {
 		return n.Value, true
 	}
-	r.fault(n, fmt.Sprintf("needs lists %s, which is unknown", describe(n)), "write native or history")
+	r.fault(n, fmt.Sprintf("needs lists %s, which is unknown", describe(n)), "write native, history or action")
 	return "", false
 }
 

@@ -33,7 +33,7 @@ func (r *reader) fit(d *draft) {
 		kind("args", len(h.Args) > 0, schema.Command),
 		kind("shell", h.Shell, schema.Command),
 		kind("env", len(h.Env) > 0, schema.Command, schema.Python),
-		kind("options", len(h.Options) > 0, schema.Builtin),
+		kind("options", len(h.Options) > 0, schema.Builtin, schema.CEL),
 		kind("headers", len(h.Headers) > 0, schema.HTTP),
 		kind("sign", h.Sign != "", schema.HTTP),
 		kind("tls", h.TLS != schema.TLS{}, schema.HTTP),

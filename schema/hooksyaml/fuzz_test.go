@@ -27,7 +27,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc, err := hooksyaml.Read("f.yaml", data, hooksyaml.Options{CheckCondition: conditions})
+		doc, err := hooksyaml.Read("f.yaml", data, compilers())
 		if err == nil {
 			sound(t, doc)
 			rewritten(t, doc)

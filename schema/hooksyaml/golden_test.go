@@ -3,6 +3,7 @@ package hooksyaml_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +46,16 @@ func conditions(s string) error {
 	return nil
 }
 
+// compilers replaces all compilers.
+func compilers() hooksyaml.Options {
+	return hooksyaml.Options{CheckCondition: conditions, CheckExpression: func(option, expr string) error {
+		if option != "deny" && option != "ask" && option != "reason" {
+			return fmt.Errorf("there is no option %q", option)
+		}
+		return conditions(expr)
+	}}
+}
+
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -81,7 +92,7 @@ func TestFaultyFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			doc, err := hooksyaml.Read(filepath.Base(name), data, hooksyaml.Options{CheckCondition: conditions})
+			doc, err := hooksyaml.Read(filepath.Base(name), data, compilers())
 			if doc != nil || err == nil {
 				t.Fatalf("the file was read: %+v", doc)
 			}
@@ -97,7 +108,7 @@ func TestGoodFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			doc, err := hooksyaml.Read(filepath.Base(name), data, hooksyaml.Options{CheckCondition: conditions})
+			doc, err := hooksyaml.Read(filepath.Base(name), data, compilers())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -92,7 +92,7 @@ func (r *reader) hookEntry(d *draft, e entry) {
 
 func (r *reader) flatEvent(n *yaml.Node, s string) schema.EventType {
 	switch schema.Kind(s) {
-	case schema.Builtin, schema.Command, schema.Python, schema.HTTP:
+	case schema.Builtin, schema.CEL, schema.Command, schema.Python, schema.HTTP:
 		r.fault(n, fmt.Sprintf("in the flat list of hooks type names the event, not the kind %s", s),
 			"write the hook below its event: PreToolUse: [{type: "+s+", handler: ...}]")
 		return ""
@@ -162,6 +162,12 @@ func (r *reader) handler(d *draft) {
 		r.fault(c.at, "the hook has a handler and a callable", "keep one of them")
 	case called:
 		e, d.hook.Type = c, schema.Python
+	case ok && d.hook.Type == schema.CEL:
+		r.fault(e.at, "a hook of type cel has no handler", "remove it, and write its expressions below options:")
+		return
+	case d.hook.Type == schema.CEL:
+		r.expressions(d)
+		return
 	case !ok && d.mistaken:
 		return
 	case !ok:
@@ -226,6 +232,8 @@ func derivedName(h schema.Hook) string {
 		if short := strings.TrimSuffix(s, path.Ext(s)); short != "" {
 			s = short
 		}
+	case schema.CEL:
+		s = string(schema.CEL)
 	case schema.HTTP:
 		_, s, _ = strings.Cut(s, "://")
 		s, _, _ = strings.Cut(s, "?")

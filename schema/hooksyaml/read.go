@@ -33,6 +33,9 @@ type Options struct {
 	// reports the error as a fault, and each of [schema.ConditionFaults] at its own place in
 	// the file. Nil: do not check conditions.
 	CheckCondition func(string) error
+	// CheckExpression compiles the expression of an option of a hook of type cel, like
+	// CheckCondition. Nil: do not check expressions.
+	CheckExpression func(option, expr string) error
 	// Taken reports whether a hook elsewhere already has the name. Read rejects such a name in
 	// the file, and derives other ones. Nil: no name is taken.
 	Taken func(name string) bool

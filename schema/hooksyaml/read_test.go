@@ -198,7 +198,7 @@ func TestConditionsAreCheckedIfThereIsACompiler(t *testing.T) {
 	if err != nil || wrote(doc)[0].When != "tool_imput.x" {
 		t.Errorf("got %v, %v", doc, err)
 	}
-	if _, err := hooksyaml.Read("f", text, hooksyaml.Options{CheckCondition: conditions}); err == nil {
+	if _, err := hooksyaml.Read("f", text, compilers()); err == nil {
 		t.Error("the condition was let in")
 	}
 }

@@ -43,11 +43,11 @@ func sound(t *testing.T, doc *hooksyaml.Document) {
 
 func soundHook(t *testing.T, h *schema.Hook) {
 	t.Helper()
-	if !h.Event.Known() || h.Handler == "" || (h.Pool == "") != h.Stage() {
+	if !h.Event.Known() || (h.Handler == "") != (h.Type == schema.CEL) || (h.Pool == "") != h.Stage() {
 		t.Errorf("the hook %+v lacks something", h)
 	}
 	switch h.Type {
-	case schema.Builtin, schema.Command, schema.Python, schema.HTTP:
+	case schema.Builtin, schema.CEL, schema.Command, schema.Python, schema.HTTP:
 	default:
 		t.Errorf("the hook %q has the type %q", h.Name, h.Type)
 	}

@@ -80,7 +80,18 @@ func cleaned(v any) any {
 func Text(s string) string {
 	// Text far beyond the limit need not be searched, because no secret that begins
 	// within the limit ends there.
-	s = s[:min(len(s), 2*maxText)]
+	s = removed(s[:min(len(s), 2*maxText)])
+	if len(s) > maxText {
+		return strings.ToValidUTF8(s[:maxText], "") + "… [cut]"
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// Found reports whether s has a likely secret.
+func Found(s string) bool { return removed(s) != s }
+
+// removed returns s without likely secrets.
+func removed(s string) string {
 	if mayHold(s, textMarks()) {
 		s = secretText.ReplaceAllString(s, Removed)
 	}
@@ -92,10 +103,7 @@ func Text(s string) string {
 	if strings.Contains(s, "://") {
 		s = secretURL.ReplaceAllString(s, "${1}"+Removed+"@")
 	}
-	if len(s) > maxText {
-		return strings.ToValidUTF8(s[:maxText], "") + "… [cut]"
-	}
-	return strings.ToValidUTF8(s, "")
+	return s
 }
 
 // textMarks and pairMarks are strings of which every match of secretText and secretPair

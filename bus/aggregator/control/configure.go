@@ -217,7 +217,7 @@ func (c *Control) follow(ctx context.Context, _ string, req *schema.FollowReques
 
 // readOptions returns the options for reading a hooks.yaml.
 func (c *Control) readOptions(taken func(name string) bool) hooksyaml.Options {
-	opt := hooksyaml.Options{Taken: taken}
+	opt := hooksyaml.Options{Taken: taken, CheckExpression: c.opt.Expressions}
 	if c.opt.Conditions != nil {
 		opt.CheckCondition = func(expr string) error {
 			_, err := c.opt.Conditions(expr)

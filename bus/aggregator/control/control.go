@@ -59,6 +59,7 @@ type Options struct {
 	Credentials  bool
 	Configs      *state.Configs
 	Conditions   func(expr string) (dispatch.Condition, error)
+	Expressions  func(option, expr string) error
 	Lease        Lease
 	Freezes      Freezes
 	Local        Local

@@ -18,8 +18,11 @@ func whole(message, hint string) schema.ConditionFaults {
 	return schema.ConditionFaults{{Line: 1, Column: 1, Message: message, Hint: hint}}
 }
 
-// noCondition returns the fault of an expression whose value is not a boolean.
-func noCondition(t *cel.Type) schema.ConditionFaults {
+// misfit returns the fault of an expression whose value has another type than the result.
+func misfit(result Result, t *cel.Type) schema.ConditionFaults {
+	if result == Text {
+		return whole(fmt.Sprintf("the expression evaluates to %s, not to a text", article(t.String())), "put a text in quotes, or convert the value with string(…)")
+	}
 	hint := "compare it with something, as in iteration > 3"
 	if strings.HasPrefix(t.String(), "optional") {
 		hint = `end it with orValue and compare it, as in tool_input.?command.orValue("") == "ls"`

@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/ext"
 	"cel.dev/cel-go/interpreter"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/hookfabric/hookfabric/bus/dispatch"
 	"github.com/hookfabric/hookfabric/schema"
+	"github.com/hookfabric/hookfabric/schema/action"
 )
 
 // field is a field of the event as conditions see it.
@@ -55,6 +58,7 @@ var fields = []field{
 	{name: "tool_kind", kind: cel.StringType, of: func(e *schema.Event) any { return e.ToolKind }},
 	{name: "tool_args", kind: cel.MapType(cel.StringType, cel.DynType), raw: func(e *schema.Event) jsontext.Value { return e.ToolArgs }},
 	{name: "tool_input", kind: cel.MapType(cel.StringType, cel.DynType), raw: func(e *schema.Event) jsontext.Value { return e.ToolInput }},
+	{name: "action", kind: cel.ObjectType("action.Action"), made: parsed},
 	{name: "tool_output", kind: cel.DynType, raw: func(e *schema.Event) jsontext.Value { return e.ToolOutput }},
 	{name: "tool_use_id", kind: cel.StringType, of: func(e *schema.Event) any { return e.ToolUseID }},
 	{name: "error", kind: cel.StringType, of: func(e *schema.Event) any { return e.Error }},
@@ -71,7 +75,8 @@ var fields = []field{
 }
 
 func declarations() []cel.EnvOption {
-	options := make([]cel.EnvOption, 0, len(routed)+len(fields)+16)
+	options := make([]cel.EnvOption, 0, len(routed)+len(fields)+32)
+	options = append(options, ext.NativeTypes(reflect.TypeFor[action.Action](), ext.ParseStructTag("json")))
 	for _, name := range routed {
 		options = append(options, cel.Variable(name, cel.StringType))
 	}
@@ -79,6 +84,14 @@ func declarations() []cel.EnvOption {
 		options = append(options, cel.Variable(f.name, f.kind))
 	}
 	return options
+}
+
+// parsed returns the facts of the call. At events that are not about a tool they are empty.
+func parsed(_ *facts, e *schema.Event) (any, error) {
+	if !e.HookType.HasTool() {
+		return &action.Action{}, nil
+	}
+	return action.Parse(e), nil
 }
 
 // facts are the fields of one event. Each is decoded once, when a condition first uses

@@ -405,7 +405,7 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 		Events: b.events, Work: b.work, Control: b.control, Requests: b.requests, Fabric: b.configs.FabricID(),
 		Node: b.name, Configs: b.configs, Trouble: b.trouble, Unstorable: b.unstorable,
 		Freezes: b.memory.freezes, Froze: b.lease.Froze,
-		Conditions: compiler.Compile, Memory: b.memory.use(), Stages: builtin.Stage, Ledger: b.memory.ledger,
+		Conditions: compiler.Compile, Expressions: expressions(compiler), Memory: b.memory.use(), Stages: builtin.Stage, Ledger: b.memory.ledger,
 		Credentials: b.authenticates(), PerAgent: b.opt.PerAgent, Allowances: b.opt.Allowances, Tracer: b.tracer, Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {

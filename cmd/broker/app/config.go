@@ -9,6 +9,7 @@ import (
 	"github.com/hookfabric/hookfabric/bus/aggregator/control"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
+	"github.com/hookfabric/hookfabric/workers/cel"
 )
 
 // ReadConfig reads a hooks.yaml and checks its form, its matchers and its conditions.
@@ -45,10 +46,13 @@ func checkConfig(path string, data []byte) (*hooksyaml.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := hooksyaml.Read(path, data, hooksyaml.Options{CheckCondition: func(expr string) error {
-		_, err := compiler.Compile(expr)
-		return err
-	}})
+	doc, err := hooksyaml.Read(path, data, hooksyaml.Options{
+		CheckCondition: func(expr string) error {
+			_, err := compiler.Compile(expr)
+			return err
+		},
+		CheckExpression: expressions(compiler),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +62,14 @@ func checkConfig(path string, data []byte) (*hooksyaml.Document, error) {
 	}
 	doc.Config.Dir = dir
 	return doc, nil
+}
+
+// expressions returns the function that checks the options of hooks of type cel.
+func expressions(c *cond.Compiler) func(option, expr string) error {
+	return func(option, expr string) error {
+		_, err := cel.Check(c, option, expr)
+		return err
+	}
 }
 
 // toApply checks a broker's own hooks.yaml and returns it with a note on why it is applied.

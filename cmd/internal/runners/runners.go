@@ -7,6 +7,7 @@ import (
 	"github.com/hookfabric/hookfabric/builtin"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/workers"
+	"github.com/hookfabric/hookfabric/workers/cel"
 	"github.com/hookfabric/hookfabric/workers/command"
 	"github.com/hookfabric/hookfabric/workers/python"
 	"github.com/hookfabric/hookfabric/workers/webhook"
@@ -16,6 +17,7 @@ import (
 func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 	return map[schema.Kind]workers.Runner{
 		schema.Builtin: Builtins(builtin.Catalog(log)),
+		schema.CEL:     cel.New(),
 		schema.Command: command.New(command.Options{Logger: log, Watchdog: command.SelfWatchdog()}),
 		schema.Python:  python.New(python.Options{Logger: log, Watchdog: command.SelfWatchdog()}),
 		schema.HTTP:    webhook.New(webhook.Options{Logger: log}),
@@ -26,4 +28,4 @@ func New(log *slog.Logger) map[schema.Kind]workers.Runner {
 func Watchdog(args []string) { command.RunWatchdog(args) }
 
 // Inline returns the kinds whose handlers return at once.
-func Inline() []schema.Kind { return []schema.Kind{schema.Builtin} }
+func Inline() []schema.Kind { return []schema.Kind{schema.Builtin, schema.CEL} }

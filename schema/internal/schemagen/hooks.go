@@ -148,7 +148,9 @@ func hook(d docs) *jsonschema.Schema {
 	})
 	fields["tls"].DependentRequired = map[string][]string{"cert": {"key"}, "key": {"cert"}}
 	s := object[schema.Hook](d, fields)
-	s.Required = []string{"handler"}
+	s.If = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": enum(schema.CEL)}, Required: []string{"type"}}
+	s.Then = &jsonschema.Schema{Required: []string{"options"}}
+	s.Else = &jsonschema.Schema{Required: []string{"handler"}}
 	return s
 }
 
@@ -188,6 +190,7 @@ func flatHook(d docs) *jsonschema.Schema {
 	s.Properties["type"] = described(enum(eventNames()...), "The event at which the hook runs.", "")
 	s.Properties["callable"] = s.Properties["handler"].CloneSchemas()
 	s.Required = []string{"type"}
+	s.If, s.Then, s.Else = nil, nil, nil
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"handler"}}, {Required: []string{"callable"}}}
 	return s
 }
@@ -203,7 +206,7 @@ func hookFields() map[string]*jsonschema.Schema {
 	return map[string]*jsonschema.Schema{
 		"name":    word(""),
 		"matcher": {Types: []string{"string", "null"}},
-		"type":    enum(schema.Builtin, schema.Command, schema.Python, schema.HTTP),
+		"type":    enum(schema.Builtin, schema.CEL, schema.Command, schema.Python, schema.HTTP),
 		"handler": word(""),
 		"args":    list(&jsonschema.Schema{Type: "string"}),
 		"timeout": described(&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
@@ -215,7 +218,7 @@ func hookFields() map[string]*jsonschema.Schema {
 		"idempotent":     flag(""),
 		"mode":           described(enum("enforce", schema.Shadow), "", `"enforce"`),
 		"when":           {Type: "string"},
-		"needs":          distinct(enum(schema.NeedNative, schema.NeedHistory)),
+		"needs":          distinct(enum(schema.NeedNative, schema.NeedHistory, schema.NeedAction)),
 		"max_concurrent": described(&jsonschema.Schema{Type: "integer", Minimum: new(0.0)}, "", "0"),
 		"system":         flag("false"),
 		"auto_approve":   flag("false"),
