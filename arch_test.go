@@ -131,7 +131,7 @@ func layerRules() map[string]layerRule {
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "schema/match", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/control", "bus/aggregator/deliver", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/aggregator/stores", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
 				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "workers/cel", "cmd/broker/...", "cmd/internal/..."},
-			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
+			modules: []string{modCobra, modJSON, modSync, "go.yaml.in/yaml/v4", "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {
 			own:     []string{"schema", "schema/trace", "bus", "bus/server/certs", "workers", "cmd/hookworker/...", "cmd/internal/..."},

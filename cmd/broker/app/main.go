@@ -57,7 +57,7 @@ func root() *cobra.Command {
 		addSections(c, serveSections(opt))
 	}
 	showSections(cmd)
-	cmd.AddCommand(sub, checkCommand(), applyCommand(), configCommand(), hooksCommand(), statusCommand(),
+	cmd.AddCommand(sub, checkCommand(), testCommand(), applyCommand(), configCommand(), hooksCommand(), statusCommand(),
 		injectCommand(), pendingCommand(), withdrawCommand(), answerCommand(), roundCommand(), modeCommand(), checkpointCommand(), freezeCommand(), thawCommand(), feedCommand(), creds.Command(DefaultData()), versionCommand())
 	return cmd
 }
