@@ -28,6 +28,20 @@ func Kill(pid int, mark string, kill func()) {
 	}
 }
 
+// KillMarked ends all processes with a mark in their environment, and those below them.
+func KillMarked(mark string) {
+	const none = -1
+	for range killRounds {
+		all := descendants(none, []byte(mark))
+		if len(all) == 0 {
+			return
+		}
+		for _, p := range all {
+			_ = syscall.Kill(p, syscall.SIGKILL)
+		}
+	}
+}
+
 // descendants returns the processes below pid, and the marked ones with all below them, except
 // those that have ended and were not reaped.
 func descendants(pid int, mark []byte) (all []int) {

@@ -7,5 +7,5 @@
 // it finds it as a descendant, or by [proctree.MarkName] in its environment. The process
 // escapes if it has lost its parent and cleared its environment, and on other systems. If
 // the worker itself is killed, the kernel kills the leader (Linux), and the watchdog kills
-// the group: see [RunWatchdog].
+// the group, and a process that started just before by its mark: see [RunWatchdog].
 package child

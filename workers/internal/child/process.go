@@ -55,14 +55,15 @@ func Start(g *Guard, s Spec) (*Process, error) {
 func (p *Process) own(argv []string, attr *os.ProcAttr, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p.guard.wake()
+	p.guard.announce(p.mark)
 	var err error
 	p.leader.Process, err = os.StartProcess(argv[0], argv, attr)
 	if err != nil {
+		p.guard.forget(p.mark)
 		started <- err
 		return
 	}
-	p.guard.add(p.leader.Pid)
+	p.guard.add(p.leader.Pid, p.mark)
 	started <- nil
 	p.leader.await()
 	close(p.exited)
@@ -110,6 +111,7 @@ type Guard struct {
 
 	mu     sync.Mutex // guards the fields below
 	groups map[int]struct{}
+	marks  map[string]struct{} // of processes whose group is not known yet
 	dog    *os.Process
 	pipe   *os.File
 	starts int
@@ -120,37 +122,54 @@ type Guard struct {
 // killed, the kernel kills the processes (Linux only), but not the processes that they
 // started.
 func NewGuard(argv []string, log *slog.Logger) *Guard {
-	return &Guard{argv: argv, log: log, groups: make(map[int]struct{})}
+	return &Guard{argv: argv, log: log, groups: make(map[int]struct{}), marks: make(map[string]struct{})}
 }
 
-// wake starts the watchdog if it does not run.
-func (g *Guard) wake() {
+// announce makes the watchdog look for a process that is about to start, by its mark, and
+// starts the watchdog if it does not run. The process may start others before its group is
+// known.
+func (g *Guard) announce(mark string) {
+	g.change(func() bool {
+		g.marks[mark] = struct{}{}
+		return g.dog != nil && g.tell('?', mark)
+	})
+}
+
+// add makes the watchdog watch the group of an announced process.
+func (g *Guard) add(pgid int, mark string) {
+	g.change(func() bool {
+		g.groups[pgid] = struct{}{}
+		delete(g.marks, mark)
+		return g.dog != nil && g.tell('+', strconv.Itoa(pgid)) && g.tell('!', mark)
+	})
+}
+
+// change changes what is watched, and starts the watchdog if it does not run or read.
+func (g *Guard) change(tell func() bool) {
 	if len(g.argv) == 0 {
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.dog == nil && g.starts < guardStarts {
-		g.begin()
-	}
-}
-
-// add makes the watchdog watch a group. It is called before the process gets its input,
-// so that a process which reads its input before it starts others is always watched.
-// Until then the kernel watches it.
-func (g *Guard) add(pgid int) {
-	if len(g.argv) == 0 {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.groups[pgid] = struct{}{}
-	if g.dog == nil || g.tell('+', pgid) {
+	if tell() {
 		return
 	}
 	g.drop()
 	if g.starts < guardStarts {
 		g.begin()
+	}
+}
+
+// forget ends the search for an announced process that did not start.
+func (g *Guard) forget(mark string) {
+	if len(g.argv) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.marks, mark)
+	if g.dog != nil && !g.tell('!', mark) {
+		g.drop()
 	}
 }
 
@@ -162,7 +181,7 @@ func (g *Guard) remove(pgid int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.groups, pgid)
-	if g.dog != nil && !g.tell('-', pgid) {
+	if g.dog != nil && !g.tell('-', strconv.Itoa(pgid)) {
 		g.drop()
 	}
 }
@@ -175,7 +194,13 @@ func (g *Guard) begin() {
 		return
 	}
 	for pgid := range g.groups {
-		if !g.tell('+', pgid) {
+		if !g.tell('+', strconv.Itoa(pgid)) {
+			g.drop()
+			return
+		}
+	}
+	for mark := range g.marks {
+		if !g.tell('?', mark) {
 			g.drop()
 			return
 		}
@@ -216,10 +241,9 @@ func (g *Guard) spawn() error {
 }
 
 // tell writes one line, and reports whether the watchdog accepted it.
-func (g *Guard) tell(verb byte, pgid int) bool {
-	line := append(strconv.AppendInt([]byte{verb}, int64(pgid), 10), '\n')
+func (g *Guard) tell(verb byte, what string) bool {
 	_ = g.pipe.SetWriteDeadline(time.Now().Add(guardWait))
-	_, err := g.pipe.Write(line)
+	_, err := g.pipe.WriteString(string(verb) + what + "\n")
 	return err == nil
 }
 
@@ -332,29 +356,37 @@ func RunWatchdog(args []string) {
 // leaders, not their descendants. It returns the exit code.
 func watchdogMain(stdin io.Reader) int {
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	watch(stdin, func(pgid int) { _ = syscall.Kill(-pgid, syscall.SIGKILL) })
+	watch(stdin, func(pgid int) { _ = syscall.Kill(-pgid, syscall.SIGKILL) }, proctree.KillMarked)
 	return 0
 }
 
-// watch tracks the groups and kills the remaining ones. A line is a plus or a minus and
-// the group's number. Numbers that mean several groups (0, 1), and malformed lines, are
-// skipped.
-func watch(stdin io.Reader, kill func(pgid int)) {
-	groups := make(map[int]struct{})
+// watch tracks the groups and the announced processes, and kills the remaining ones. A line is a
+// plus or a minus and the group's number, or ? or ! and the mark of a process that is about to
+// start, and that is known or did not start. Numbers that mean several groups (0, 1), and malformed
+// lines, are skipped.
+func watch(stdin io.Reader, kill func(pgid int), killMarked func(mark string)) {
+	groups, marks := make(map[int]struct{}), make(map[string]struct{})
 	for lines := bufio.NewScanner(stdin); lines.Scan(); {
-		verb, number := lines.Text(), 0
-		if len(verb) > 1 {
-			number, _ = strconv.Atoi(verb[1:])
+		line, number := lines.Text(), 0
+		if len(line) > 1 {
+			number, _ = strconv.Atoi(line[1:])
 		}
-		switch {
+		switch isMark := len(line) > 1 && strings.HasPrefix(line[1:], proctree.MarkName+"="); {
+		case isMark && line[0] == '?':
+			marks[line[1:]] = struct{}{}
+		case isMark && line[0] == '!':
+			delete(marks, line[1:])
 		case number <= 1:
-		case verb[0] == '+':
+		case line[0] == '+':
 			groups[number] = struct{}{}
-		case verb[0] == '-':
+		case line[0] == '-':
 			delete(groups, number)
 		}
 	}
 	for pgid := range groups {
 		kill(pgid)
+	}
+	for mark := range marks {
+		killMarked(mark)
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,12 +93,37 @@ func TestAWatchdogThatEndsAtOnceIsRestartedALimitedNumberOfTimes(t *testing.T) {
 
 func TestTheWatchdogKillsTheRemainingGroups(t *testing.T) {
 	var killed []int
-	in := "+100\n+200\n-100\n+1\n+0\n+-5\n-\n\n+junk\n*300\n+400\n"
-	watch(strings.NewReader(in), func(pgid int) { killed = append(killed, pgid) })
+	var marked []string
+	in := "+100\n+200\n-100\n+1\n+0\n+-5\n-\n\n+junk\n*300\n+400\n?HOOKFABRIC_PROCESS=a\n?HOOKFABRIC_PROCESS=b\n!HOOKFABRIC_PROCESS=a\n?\n?PATH=x\n"
+	watch(strings.NewReader(in), func(pgid int) { killed = append(killed, pgid) }, func(mark string) { marked = append(marked, mark) })
 	slices.Sort(killed)
 	if diff := cmp.Diff([]int{200, 400}, killed); diff != "" {
 		t.Errorf("killed (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff([]string{"HOOKFABRIC_PROCESS=b"}, marked); diff != "" {
+		t.Errorf("marked (-want +got):\n%s", diff)
+	}
+}
+
+// TestAProcessWithoutAKnownGroupIsKilled checks a worker that is killed between the start of a process
+// and the moment when it knows the group.
+func TestAProcessWithoutAKnownGroupIsKilled(t *testing.T) {
+	g := NewGuard(SelfWatchdog(), slog.New(slog.DiscardHandler))
+	t.Cleanup(g.Close)
+	l := runnertest.NewLifeline(t)
+	const mark = "HOOKFABRIC_PROCESS=a-process-without-a-group"
+	g.announce(mark)
+	cmd := exec.Command("/bin/sh", "-c", `exec 3>"`+l.Path+`"; tail -f /dev/null & echo >&3; wait`)
+	cmd.Env, cmd.SysProcAttr = []string{"PATH=/usr/bin:/bin", mark}, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
+	runnertest.Await(t, l.Held(), "the process to start")
+	if err := g.pipe.Close(); err != nil { // as if the worker had ended
+		t.Fatal(err)
+	}
+	runnertest.Await(t, l.Gone(), "the process and its child to be killed")
 }
 
 func state(t *testing.T, pid int) string {
