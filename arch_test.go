@@ -297,7 +297,7 @@ func TestGoFilesFollowTheRules(t *testing.T) {
 			}
 		}
 		if strings.HasSuffix(file, "_test.go") && sleeps(parsed) {
-			t.Errorf("%s calls time.Sleep; wait on a channel, or use testing/synctest", file)
+			t.Errorf("%s calls time.Sleep; wait on a channel, or with <-time.After(d) in a bubble of testing/synctest", file)
 		}
 	}
 	for dir, ok := range documented {

@@ -18,6 +18,9 @@ const (
 	CEL Kind = "cel"
 )
 
+// Kinds returns all kinds of handlers.
+func Kinds() []Kind { return []Kind{Builtin, CEL, Command, Python, HTTP} }
+
 // Mode says whether a hook's answer counts.
 type Mode string
 

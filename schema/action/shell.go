@@ -22,6 +22,11 @@ type walker struct {
 
 // script adds the facts of a script that runs in a folder.
 func (a *Action) script(script, folder string) {
+	defer func() {
+		if p := recover(); p != nil { // of the parser, which reads what agents write
+			a.unparsed(fmt.Sprintf("the parser failed: %v", p))
+		}
+	}()
 	w := &walker{out: a, called: make(map[*syntax.Stmt]bool)}
 	s := &scope{vars: make(map[string]values), functions: make(map[string]*syntax.Stmt), exported: make(map[string]bool), odd: make(map[string]bool)}
 	s.vars["HOME"] = constant("~")
@@ -75,9 +80,9 @@ func (w *walker) parse(s *scope, script string) {
 	}
 	defer w.leave()
 	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(script)) {
-		if err != nil {
+		if err != nil { // the parser yields once more after an error, so the loop must not end here
 			w.out.unparsed("the shell syntax is not valid: " + err.Error())
-			return
+			continue
 		}
 		w.statement(s, stmt)
 	}

@@ -96,13 +96,15 @@ func (r *reader) kind(h *schema.Hook, e entry) {
 	if !ok {
 		return
 	}
-	switch k := schema.Kind(s); k {
-	case schema.Builtin, schema.CEL, schema.Command, schema.Python, schema.HTTP:
-		h.Type = k
-		return
+	var names []string
+	for _, k := range schema.Kinds() {
+		if names = append(names, string(k)); string(k) == s {
+			h.Type = k
+			return
+		}
 	}
 	hint := kindHint
-	if near := nearest(s, []string{"builtin", "cel", "command", "python", "http"}); near != "" {
+	if near := nearest(s, names); near != "" {
 		hint = "did you mean " + quote(near) + "?"
 	} else if isEvent(s) {
 		hint = "the event already stands above the list; type is builtin, cel, command, python or http"

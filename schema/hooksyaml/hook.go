@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -91,8 +92,7 @@ func (r *reader) hookEntry(d *draft, e entry) {
 }
 
 func (r *reader) flatEvent(n *yaml.Node, s string) schema.EventType {
-	switch schema.Kind(s) {
-	case schema.Builtin, schema.CEL, schema.Command, schema.Python, schema.HTTP:
+	if slices.Contains(schema.Kinds(), schema.Kind(s)) {
 		r.fault(n, fmt.Sprintf("in the flat list of hooks type names the event, not the kind %s", s),
 			"write the hook below its event: PreToolUse: [{type: "+s+", handler: ...}]")
 		return ""

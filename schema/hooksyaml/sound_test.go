@@ -1,6 +1,7 @@
 package hooksyaml_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -46,9 +47,7 @@ func soundHook(t *testing.T, h *schema.Hook) {
 	if !h.Event.Known() || (h.Handler == "") != (h.Type == schema.CEL) || (h.Pool == "") != h.Stage() {
 		t.Errorf("the hook %+v lacks something", h)
 	}
-	switch h.Type {
-	case schema.Builtin, schema.CEL, schema.Command, schema.Python, schema.HTTP:
-	default:
+	if !slices.Contains(schema.Kinds(), h.Type) {
 		t.Errorf("the hook %q has the type %q", h.Name, h.Type)
 	}
 	if h.Timeout.Std() < time.Millisecond || h.Timeout.Std() > 24*time.Hour {

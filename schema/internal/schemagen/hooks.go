@@ -206,7 +206,7 @@ func hookFields() map[string]*jsonschema.Schema {
 	return map[string]*jsonschema.Schema{
 		"name":    word(""),
 		"matcher": {Types: []string{"string", "null"}},
-		"type":    enum(schema.Builtin, schema.CEL, schema.Command, schema.Python, schema.HTTP),
+		"type":    enum(schema.Kinds()...),
 		"handler": word(""),
 		"args":    list(&jsonschema.Schema{Type: "string"}),
 		"timeout": described(&jsonschema.Schema{AnyOf: []*jsonschema.Schema{
