@@ -62,12 +62,15 @@ func Rest(ctx context.Context, d time.Duration) error {
 // Again waits before the next attempt, with a longer backoff after each; attempts count from 0.
 func Again(ctx context.Context, attempt int) error { return Pause(ctx, backoff(attempt)) }
 
-// Retry calls try until it is done or returns an error that does not pass by itself. A cluster may be
-// without a leader for ten seconds.
+// Retry calls try, each time for at most [TryFor], until it is done or returns an error that does not
+// pass by itself. A cluster may be without a leader for ten seconds, and a server that restarts its
+// JetStream leaves requests without an answer.
 func Retry(ctx context.Context, try func(context.Context) (bool, error)) error {
 	var last error
 	for i := range Attempts {
-		done, err := try(ctx)
+		tctx, cancel := context.WithTimeout(ctx, TryFor)
+		done, err := try(tctx)
+		cancel()
 		if err == nil && done || err != nil && !Passing(err) {
 			return err
 		}

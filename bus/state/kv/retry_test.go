@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/nats-io/nats.go"
@@ -40,6 +42,25 @@ func TestPassing(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+}
+
+// TestARequestWithoutAnAnswerIsRepeated repeats one that a server forgot when it restarted JetStream.
+func TestARequestWithoutAnAnswerIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		tries, began := 0, time.Now()
+		err := Retry(ctx, func(ctx context.Context) (bool, error) {
+			if tries++; tries == 1 {
+				<-ctx.Done()
+				return false, ctx.Err()
+			}
+			return true, nil
+		})
+		if took := time.Since(began); err != nil || tries != 2 || took > TryFor+2*time.Second {
+			t.Errorf("%d tries in %v: %v", tries, took, err)
+		}
+	})
 }
 
 func TestOpening(t *testing.T) {

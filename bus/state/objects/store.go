@@ -78,8 +78,6 @@ func (s store) ask(ctx context.Context, verb string, request any) (a answer, err
 		return a, err
 	}
 	err = kv.Retry(ctx, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
-		defer cancel()
 		sent := time.Now()
 		m, err := s.js.Conn().RequestMsgWithContext(ctx, &nats.Msg{Subject: s.api + verb + "." + s.stream(), Data: body})
 		if err != nil {
@@ -237,8 +235,6 @@ func (s store) name(ctx context.Context, info jetstream.ObjectInfo, f found) err
 
 func (s store) publish(ctx context.Context, m *nats.Msg) error {
 	return kv.Retry(ctx, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
-		defer cancel()
 		began := time.Now()
 		_, err := s.js.PublishMsg(ctx, m)
 		s.stored.Note(err, began)

@@ -34,8 +34,6 @@ func (q *Queue) giveOne(g giving) {
 	ctx, cancel := context.WithDeadline(q.life, g.until)
 	defer cancel()
 	err := kv.Retry(ctx, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, kv.TryFor)
-		defer cancel()
 		return true, q.change(ctx, g.agent, true, "", func(k *known, v *view) (*plan, error) {
 			cur := k.begin()
 			if l := cur.of(g.event); l != nil {
