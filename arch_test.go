@@ -53,7 +53,7 @@ func layerRules() map[string]layerRule {
 		"schema/match":              {modules: []string{"github.com/gobwas/glob"}, not: io},
 		"schema/guard":              {own: []string{"schema", "schema/match"}, not: io},
 		"schema/redact":             {own: []string{"schema", "schema/match"}, modules: []string{modJSON}, not: io},
-		"schema/hooksyaml":          {own: []string{"schema", "schema/match"}, modules: []string{"go.yaml.in/yaml/v4"}, not: io},
+		"schema/hooksyaml":          {own: []string{"schema", "schema/match"}, modules: []string{"go.yaml.in/yaml/v4", modJSON}, not: io},
 		"schema/internal/schemagen": {own: []string{"schema"}, modules: []string{modJSON, "github.com/google/jsonschema-go"}},
 
 		// Decisions, no NATS. The model must not import the code that it checks.
@@ -108,11 +108,13 @@ func layerRules() map[string]layerRule {
 		"workers":                {own: []string{"schema", "schema/action", "schema/trace", "bus", "bus/dispatch", "bus/state"}, modules: []string{modNATS, modProm, modUUID, modJSON, modSync}},
 		"workers/internal/child": {own: []string{"bus/proctree"}, modules: []string{"golang.org/x/sys"}},
 		"workers/cel":            {own: []string{"schema", "bus/dispatch", "bus/dispatch/cond", "workers"}},
+		"workers/rules":          {own: []string{"schema", "schema/action", "schema/match", "bus/dispatch", "bus/dispatch/cond", "workers"}, modules: []string{modJSON, "github.com/BobuSumisu/aho-corasick"}, not: io},
 		"workers/...":            {own: []string{"schema", "schema/trace", "bus/chown", "workers", "workers/internal/child"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// The tests of runners fold answers as the fabric does.
 		"workers/runnertest": {own: []string{"schema", "workers", "bus/dispatch"}, modules: []string{modJSON, modCmp, "golang.org/x/sys"}},
 		// x/text compares paths in one Unicode form; x/sys resolves them as the process of a tool does.
-		"builtin": {own: []string{"schema", "schema/redact", "schema/trace", "workers"}, modules: []string{modJSON, "golang.org/x/sys", "golang.org/x/text"}},
+		"builtin/packs": {not: io},
+		"builtin":       {own: []string{"schema", "schema/redact", "schema/trace", "workers"}, modules: []string{modJSON, "golang.org/x/sys", "golang.org/x/text"}},
 
 		// Programs: flags and wiring.
 		"cmd/internal/pace":              {},
@@ -130,7 +132,7 @@ func layerRules() map[string]layerRule {
 			modules: []string{modCobra, "github.com/spf13/pflag", modNATS, modUUID, modJSON, modSync, "golang.org/x/sys"}},
 		"cmd/broker/...": {
 			own: []string{"schema", "schema/hooksyaml", "schema/match", "schema/redact", "schema/trace", "bus", "bus/server/access", "bus/server/realm", "bus/aggregator", "bus/aggregator/control", "bus/aggregator/deliver", "bus/aggregator/observe", "bus/aggregator/ratelimit", "bus/aggregator/stores", "bus/server/certs", "bus/dispatch", "bus/dispatch/cond", "bus/server",
-				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "workers", "workers/cel", "cmd/broker/...", "cmd/internal/..."},
+				"bus/chown", "bus/snapshot", "bus/state", "bus/state/...", "builtin", "builtin/packs", "workers", "workers/cel", "workers/rules", "cmd/broker/...", "cmd/internal/..."},
 			modules: []string{modCobra, modJSON, modSync, "go.yaml.in/yaml/v4", "github.com/spf13/pflag", modNATS, modNUID, modUUID, modProm, "github.com/fsnotify/fsnotify", "github.com/rogpeppe/go-internal/diff"},
 		},
 		"cmd/hookworker/...": {

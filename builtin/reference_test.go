@@ -53,6 +53,9 @@ func reference(t *testing.T) (events map[string]string, options map[string][]opt
 			}
 		}
 	}
+	// Package rules has the hook and its tests.
+	delete(events, schema.RulesHandler)
+	delete(options, schema.RulesHandler)
 	return events, options
 }
 

@@ -24,6 +24,8 @@ type ConfigRequest struct {
 	Action string `json:"action"`
 	// Source is the text of the hooks.yaml to apply.
 	Source string `json:"source,omitzero"`
+	// Files are the files of rules that the hooks.yaml names, each with its text.
+	Files map[string]string `json:"files,omitzero"`
 	// File is the file's name. Messages and the history show it.
 	File string `json:"file,omitzero"`
 	// Dir is the file's folder. Relative handlers are relative to it.

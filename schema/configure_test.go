@@ -37,7 +37,7 @@ func configuring() map[string]any {
 		},
 		"config.apply": &schema.ConfigRequest{
 			Action: schema.ActionApply, Source: "hooks:\n  PostToolUse:\n    - {type: builtin, handler: log}\n",
-			File: "hooks.yaml", Dir: "/etc/hookfabric", Force: true,
+			File: "hooks.yaml", Dir: "/etc/hookfabric", Force: true, Files: map[string]string{"./rules/ours.yaml": "rules: []\n"},
 		},
 		"config.rollback": &schema.ConfigRequest{Action: schema.ActionRollback, Version: 6},
 		"config.refused":  &schema.ConfigAnswer{Version: 7, Refused: true, Problems: problems, Warnings: []string{"hooks.yaml:3:1: keys of MassGen are skipped here: ui"}},

@@ -140,6 +140,15 @@ func (t EventType) Chains() bool { return t.traits().terminal }
 // where a failure is only recorded.
 func (t EventType) Blocking() Decision { return t.traits().blocking }
 
+// Refusal returns the decision of a hook that refuses at t: [Deny], or what blocks there. None: nothing
+// can be refused.
+func (t EventType) Refusal() Decision {
+	if t.Permits(Deny) {
+		return Deny
+	}
+	return t.Blocking()
+}
+
 // Terminal reports whether a hook that decides d ends the chain at t.
 func (t EventType) Terminal(d Decision) bool {
 	switch d {

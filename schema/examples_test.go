@@ -24,6 +24,7 @@ func wireExamples() map[string]any {
 		"ack":           &schema.Ack{Fabric: fabric, Events: []string{eventID}},
 		"beat":          beat(),
 		"config":        config(),
+		"config.packs":  packs(),
 		"control-error": &schema.ControlError{Code: schema.CodeUnavailable, Message: `the verb "inject" is not served by this version`},
 		"control-error.limited": &schema.ControlError{
 			Code: schema.CodeUnavailable, Message: `there are more than 200 requests a second of the agent "agent1"`, RetryAfter: took(5000),
@@ -315,4 +316,16 @@ func config() *schema.Config {
 
 func took(microseconds float64) schema.Duration {
 	return schema.Duration(microseconds * float64(time.Microsecond))
+}
+
+// packs is a configuration with a pack of rules.
+func packs() *schema.Config {
+	return &schema.Config{
+		Version: 8,
+		Packs: []schema.Pack{{
+			Name: "ours", File: "./rules/ours.yaml", Mode: schema.Shadow, Exclude: []string{"a"}, Shadow: []string{"b"}, Unparsed: schema.RuleAsk, Dynamic: schema.RuleShadow,
+		}},
+		PackExceptions: []schema.RuleException{{Rule: "b", Agents: "release-*", Until: "2027-01-31", Owner: "platform"}},
+		Hooks:          []schema.Hook{{Name: "ours-shadow", Event: schema.PreToolUse, Type: schema.Builtin, Handler: schema.RulesHandler, Pool: "default", Mode: schema.Shadow, Pack: "ours"}},
+	}
 }

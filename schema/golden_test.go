@@ -88,7 +88,7 @@ func TestEveryFieldAppearsInSomeGoldenFile(t *testing.T) {
 		schema.BatchReply{}, schema.Beat{}, schema.Candidate{}, schema.ConfigRequest{}, schema.ConfigAnswer{}, schema.Problem{}, schema.VersionInfo{},
 		schema.HooksRequest{}, schema.HooksAnswer{}, schema.StatusRequest{}, schema.BrokerStatus{}, schema.ShadowStatus{}, schema.ShadowCount{},
 		schema.BatchProgress{}, schema.Ack{}, schema.ControlError{}, schema.Record{}, schema.InjectionRecord{},
-		schema.FabricStatus{}, schema.PoolStatus{}, schema.WorkerStatus{}, schema.Config{}, schema.Hook{}, schema.Override{}, schema.TLS{}, schema.PythonHosts{},
+		schema.FabricStatus{}, schema.PoolStatus{}, schema.WorkerStatus{}, schema.Config{}, schema.Hook{}, schema.Override{}, schema.TLS{}, schema.PythonHosts{}, schema.Pack{}, schema.RuleException{},
 		schema.Restart{}, schema.Terminate{}, schema.Workspace{}, schema.Object{},
 		schema.InjectRequest{}, schema.Receipt{}, schema.PendingRequest{}, schema.PendingAnswer{}, schema.PendingItem{}, schema.Scope{},
 		schema.WithdrawRequest{}, schema.WithdrawAnswer{}, schema.AckRequest{}, schema.DrainRequest{}, schema.DrainAnswer{}, schema.FetchRequest{},

@@ -118,6 +118,8 @@ type Hook struct {
 	// Preset is the preset that the hook belongs to; empty: a user wrote the hook. A preset's
 	// hook yields to any other hook with the same handler and event for the same agent.
 	Preset string `json:"preset,omitzero"`
+	// Pack is the pack whose rules the hook has; empty: it is of no pack.
+	Pack string `json:"pack,omitzero"`
 }
 
 // TLS names files in PEM form, and the server's name. Relative paths resolve as programs do.
@@ -166,6 +168,10 @@ type Config struct {
 	Fabric string `json:"-"`
 	// Presets lists the active presets, which are built-in groups of hooks.
 	Presets []string `json:"presets,omitzero"`
+	// Packs lists the packs of rules. Their rules are in Hooks.
+	Packs []Pack `json:"packs,omitzero"`
+	// PackExceptions lists the exceptions from rules.
+	PackExceptions []RuleException `json:"pack_exceptions,omitzero"`
 	// PythonPath lists the folders of Python modules and programs.
 	PythonPath []string `json:"python_path,omitzero"`
 	// Python configures the host processes of Python functions.
@@ -179,10 +185,13 @@ type Config struct {
 	Overrides []Override `json:"overrides,omitzero"`
 }
 
-// Written returns the number of hooks that users wrote: all except those of presets.
+// Derived reports whether the hook is of a preset or a pack, so that no user wrote it.
+func (h *Hook) Derived() bool { return h.Preset != "" || h.Pack != "" }
+
+// Written returns the number of hooks that users wrote: all except those of presets and packs.
 func (c *Config) Written() (n int) {
 	for i := range c.Hooks {
-		if c.Hooks[i].Preset == "" {
+		if !c.Hooks[i].Derived() {
 			n++
 		}
 	}

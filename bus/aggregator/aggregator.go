@@ -152,7 +152,7 @@ func (a *Aggregator) startControl() {
 	opt := &a.opt
 	o := control.Options{
 		Memory: opt.Memory, Work: opt.Work, Control: opt.Control, Requests: opt.Requests,
-		Fabric: opt.Fabric, Node: opt.Node, Credentials: opt.Credentials, Configs: opt.Configs, Conditions: opt.Conditions, Expressions: opt.Expressions,
+		Fabric: opt.Fabric, Node: opt.Node, Credentials: opt.Credentials, Configs: opt.Configs, Conditions: opt.Conditions, Expressions: opt.Expressions, Packs: opt.Packs,
 		Lease: opt.Lease, Freezes: opt.Freezes, Local: opt.Local, Allowances: opt.Allowances, Unstorable: opt.Unstorable,
 		Active: a.config.active.Load, UnderWay: a.judging.intake.UnderWay, Members: a.workers.Members,
 		Limits: a.judging.limits, Deliverer: a.judging.deliverer, Life: a.life, Report: &a.report, Logger: opt.Logger,

@@ -42,6 +42,8 @@ type Options struct {
 	Conditions func(expr string) (dispatch.Condition, error)
 	// Expressions checks an option of a hook of type cel; nil leaves that to the workers.
 	Expressions func(option, expr string) error
+	// Packs are the shipped packs of rules by name, each with the text of its file.
+	Packs map[string]string
 	// Freezes holds the agents whose tool calls are denied; nil: no agent is frozen, and this
 	// broker cannot freeze any. Froze receives the version of the freezes that this broker applies,
 	// and must not block; nil: the version is not reported.

@@ -109,6 +109,10 @@ type Path struct {
 	Access Access `json:"access"`
 	// Remote means that it is on another machine or in a container.
 	Remote bool `json:"remote,omitzero"`
+	// Inside means that it is below the working folder for certain. The folder itself is not.
+	Inside bool `json:"inside,omitzero"`
+	// Git means that it is, or may be, a .git folder or something in it.
+	Git bool `json:"git,omitzero"`
 }
 
 // Parse returns the facts of a tool call. It never fails: what it cannot parse is in Unparsed.
@@ -119,6 +123,7 @@ func Parse(e *schema.Event) *Action {
 	} else {
 		a.tool(e)
 	}
+	a.locate(e.Cwd)
 	return a
 }
 
@@ -126,6 +131,7 @@ func Parse(e *schema.Event) *Action {
 func Script(text, folder string) *Action {
 	a := &Action{Kind: Shell}
 	a.script(text, folder)
+	a.locate(folder)
 	return a
 }
 

@@ -166,7 +166,7 @@ func TestWrappersRunACommand(t *testing.T) {
 		`echo rm f | xargs -I{} sh -c {}`:            {"echo rm f | sh", "xargs -I{} sh -c {}", "xargs > sh -c > rm f"},
 		`a | xargs sh -c`:                            {"a | sh", "xargs sh -c", "xargs > sh -c (dynamic)"},
 		`parallel rm ::: a b`:                        {"parallel rm ::: a b", "parallel > rm a", "parallel > rm b"},
-		`find /srv -name x -exec rm {} \;`:           {"find /srv -name x -exec rm {} ;", "find -exec > rm /srv"},
+		`find /srv -name x -exec rm {} \;`:           {"find /srv -name x -exec rm {} ;", "find -exec > rm /srv/**/x"},
 		`find -execdir sh -c 'rm "$0"' {} +`:         {"find -execdir sh -c rm \"$0\" {} +", "find -execdir > sh -c > rm $0"},
 		`ssh -p 22 me@h rm f`:                        {"ssh -p 22 me@h rm f", "ssh > rm f (remote)"},
 		`ssh -o ProxyCommand='rm f' h`:               {"ssh -o > rm f", "ssh -o ProxyCommand=rm f h"},

@@ -327,8 +327,12 @@ func (w *walker) foundPaths(s *scope, name string, args []field) {
 			w.path(s, args[i+1].text, WriteAccess)
 		}
 	}
-	for _, folder := range searched(args) {
-		w.path(s, folder.text, access)
+	folders := searched(args)
+	if access == DeleteAccess {
+		folders = found(args)
+	}
+	for _, f := range folders {
+		w.path(s, f.text, access)
 	}
 }
 

@@ -89,7 +89,7 @@ func (w *walker) find(s *scope, c invocation, name string) {
 	if name != "find" {
 		runs = []string{"-x", "-X", "--exec", "--exec-batch"}
 	}
-	folders := searched(words)
+	folders := found(words)
 	for i := 0; i < len(words); i++ {
 		if !slices.Contains(runs, words[i].text) {
 			continue
@@ -122,6 +122,24 @@ func searched(words []field) []field {
 		folders = []field{{text: "."}}
 	}
 	return folders[:min(len(folders), maxAlternatives)]
+}
+
+// found returns what find finds: the folders, or the names in them if it looks for names.
+func found(words []field) []field {
+	folders := searched(words)
+	for i, f := range words {
+		if (f.text != "-name" && f.text != "-iname") || i+1 >= len(words) {
+			continue
+		}
+		if slices.Contains(texts(words), "-o") || slices.Contains(texts(words), "-or") || slices.Contains(texts(words), ",") || i > 0 && (words[i-1].text == "!" || words[i-1].text == "-not") {
+			return folders
+		}
+		for j := range folders {
+			folders[j] = field{strings.TrimSuffix(folders[j].text, "/") + "/**/" + words[i+1].text, folders[j].open || words[i+1].open}
+		}
+		return folders
+	}
+	return folders
 }
 
 // ssh walks the command on another host.

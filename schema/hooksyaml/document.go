@@ -12,21 +12,29 @@ import (
 )
 
 var (
-	documentKeys = []string{"presets", "python_path", "python", "hooks", "agents"}
+	documentKeys = []string{"presets", "packs", "pack_exceptions", "python_path", "python", "hooks", "agents"}
 	agentKeys    = []string{"id", "hooks", "backend"}
 )
 
 // document reads the file's top level. Global hooks come first in registration order,
-// wherever they are in the file.
-func (r *reader) document(root *yaml.Node) {
+// wherever they are in the file. It returns the packs that the hooks come from.
+func (r *reader) document(root *yaml.Node) (packs []used) {
 	r.config = schema.Config{Presets: slices.Clone(presetNames), Hooks: []schema.Hook{}}
 	entries, _ := r.mapping(root, "the file", "write hooks: and the events below it")
-	var agents *entry
+	var agents, exceptions *entry
 	for _, e := range entries {
-		if e.key == "agents" {
+		switch e.key {
+		case "agents":
 			agents = &e
 			r.massgen = hasBackend(e.value)
+		case "packs":
+			packs = r.packs(e)
+		case "pack_exceptions":
+			exceptions = &e
 		}
+	}
+	if exceptions != nil {
+		r.exceptions(*exceptions, packs)
 	}
 	var foreign []entry
 	for _, e := range entries {
@@ -41,7 +49,7 @@ func (r *reader) document(root *yaml.Node) {
 			r.section(e, "")
 		case "$schema":
 			r.word(e.value, "$schema", "write where the editor finds the schema, such as ./hooks.schema.json")
-		case "agents":
+		case "agents", "packs", "pack_exceptions":
 		default:
 			foreign = append(foreign, e)
 		}
@@ -50,6 +58,7 @@ func (r *reader) document(root *yaml.Node) {
 	if agents != nil {
 		r.agents(*agents)
 	}
+	return packs
 }
 
 // hasBackend reports whether some agent has a backend, as only MassGen's files have.

@@ -9,10 +9,16 @@ import (
 	"github.com/hookfabric/hookfabric/schema"
 )
 
-// nameHooks gives every hook its name and adds it to the configuration. Given names come
-// first, so that a derived name never takes a given one, wherever that is in the file.
-func (r *reader) nameHooks() {
+// nameHooks adds the hooks of the packs to the configuration, and then the hooks of the file with their names.
+// Given names come first, so that a derived name never takes a given one, wherever that is in the file.
+func (r *reader) nameHooks(packs []used) {
 	names := newNamer(r.options.Taken)
+	for i := range packs {
+		for _, h := range r.packHooks(&packs[i]) {
+			names.lines[h.Name] = packs[i].at.Line
+			r.config.Hooks = append(r.config.Hooks, h)
+		}
+	}
 	for _, d := range r.drafts {
 		if d.hook.Name == "" {
 			continue

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -39,6 +40,12 @@ type Options struct {
 	// Taken reports whether a hook elsewhere already has the name. Read rejects such a name in
 	// the file, and derives other ones. Nil: no name is taken.
 	Taken func(name string) bool
+	// Packs are the shipped packs by name, each with the text of its file of rules.
+	Packs map[string]string
+	// ReadFile returns a file that is named in the configuration, relative to its folder. Nil: there is no folder.
+	ReadFile func(name string) ([]byte, error)
+	// Now is the time of reading, with which exceptions are compared. Zero: do not compare them.
+	Now time.Time
 }
 
 // A Document is the content of a valid file.
@@ -47,25 +54,31 @@ type Document struct {
 	Config schema.Config
 	// Warnings lists skipped keys of MassGen, and places that deserve a look.
 	Warnings []Warning
+	// Files are the files that the configuration names, by these names.
+	Files map[string]string
 }
 
 // Read reads a configuration. It uses name only in faults. Its error has the type [Faults].
 func Read(name string, data []byte, o Options) (*Document, error) {
-	text := strings.TrimPrefix(string(data), "\ufeff")
-	r := &reader{file: name, source: source{text: text}, options: o, hidden: map[int]int{}}
-	if root := r.parse(text); root != nil {
+	r := newReader(name, data, o)
+	if root := r.parse(r.source.text); root != nil {
 		before := len(r.faults)
 		r.tree(root)
 		if len(r.faults) == before {
-			r.document(root)
-			r.nameHooks()
+			packs := r.document(root)
+			r.nameHooks(packs)
 			AddPresets(&r.config)
 		}
 	}
-	if len(r.faults) > 0 {
-		return nil, r.report()
+	if len(r.faults)+len(r.elsewhere) > 0 {
+		return nil, append(r.report(), r.elsewhere...)
 	}
-	return &Document{Config: r.config, Warnings: r.warnings}, nil
+	return &Document{Config: r.config, Warnings: r.warnings, Files: r.files}, nil
+}
+
+func newReader(name string, data []byte, o Options) *reader {
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	return &reader{file: name, source: source{text: text}, options: o, hidden: map[int]int{}}
 }
 
 // A reader reads one file.
@@ -77,6 +90,10 @@ type reader struct {
 	drafts   []draft
 	faults   []Fault
 	warnings []Warning
+	// elsewhere are the faults in files of rules.
+	elsewhere Faults
+	// files are the files of rules.
+	files map[string]string
 	// beyond counts the faults that were not stored.
 	beyond int
 	// hidden are the lines with a likely secret, each with the column from which faults

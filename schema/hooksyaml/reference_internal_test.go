@@ -69,6 +69,8 @@ func TestTheReferenceNamesEveryKey(t *testing.T) {
 		"### agents":        append(slices.Clone(agentKeys), "override", "hooks"),
 		"### python":        pythonKeys,
 		"### tls":           tlsKeys,
+		"### packs":         slices.Concat(packKeys, exceptionKeys),
+		"## Rules":          ruleKeys,
 		"## Keys of a hook": hookKeys,
 	} {
 		got := referenceKeys(t, heading)
@@ -162,7 +164,11 @@ func TestTheExamplesOfTheReferenceAreRead(t *testing.T) {
 			case heading == "### tls":
 				text = regexp.MustCompile(key+`: [ab], `).ReplaceAllString(text, "")
 			}
-			if _, err := Read("HOOKS.md", []byte(text), Options{}); err != nil {
+			if key == "pack_exceptions" {
+				text = "packs: [destructive]\n" + text
+			}
+			pack := `rules: [{id: force-push, title: t, when: "true", action: deny, message: m}]`
+			if _, err := Read("HOOKS.md", []byte(text), Options{Packs: map[string]string{"destructive": pack}}); err != nil {
 				t.Errorf("the example of %s in %q: %v", key, heading, err)
 			}
 		}

@@ -19,7 +19,7 @@ import (
 // A comment marks what a file cannot express: the hooks that were registered at run time.
 func Write(cfg *schema.Config) []byte {
 	written := *cfg
-	written.Hooks = slices.DeleteFunc(slices.Clone(cfg.Hooks), func(h schema.Hook) bool { return h.Preset != "" })
+	written.Hooks = slices.DeleteFunc(slices.Clone(cfg.Hooks), func(h schema.Hook) bool { return h.Derived() })
 	sections := arrange(&written)
 	w := writer{named: named(inOrder(sections))}
 	var out bytes.Buffer
@@ -62,8 +62,54 @@ func settings(cfg *schema.Config) mapping {
 	if !slices.Equal(cfg.Presets, presetNames) {
 		m.add("presets", list(cfg.Presets))
 	}
+	if len(cfg.Packs) > 0 {
+		m.add("packs", packList(cfg.Packs))
+	}
+	if len(cfg.PackExceptions) > 0 {
+		m.add("pack_exceptions", exceptionList(cfg.PackExceptions))
+	}
 	m.list("python_path", cfg.PythonPath)
 	return m
+}
+
+// packList returns packs, each as its name if that says all.
+func packList(packs []schema.Pack) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, p := range packs {
+		var m mapping
+		m.text("file", p.File)
+		m.text("mode", string(p.Mode))
+		m.list("exclude", p.Exclude)
+		m.list("shadow", p.Shadow)
+		if p.Unparsed != schema.RuleAsk {
+			m.text("unparsed", string(p.Unparsed))
+		}
+		if p.Dynamic != schema.RuleShadow {
+			m.text("dynamic", string(p.Dynamic))
+		}
+		if len(m.content) == 0 {
+			n.Content = append(n.Content, scalar("!!str", p.Name))
+			continue
+		}
+		named := mapping{}
+		named.text("name", p.Name)
+		named.content = append(named.content, m.content...)
+		n.Content = append(n.Content, named.node())
+	}
+	return n
+}
+
+func exceptionList(all []schema.RuleException) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, x := range all {
+		var m mapping
+		m.text("rule", x.Rule)
+		m.text("agents", x.Agents)
+		m.text("until", x.Until)
+		m.text("owner", x.Owner)
+		n.Content = append(n.Content, m.node())
+	}
+	return n
 }
 
 func python(p schema.PythonHosts) mapping {

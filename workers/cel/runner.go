@@ -82,7 +82,7 @@ func (c *handler) fits(h *schema.Hook) error {
 	switch {
 	case len(c.expressions) == 0:
 		return fmt.Errorf("a hook of type cel needs expressions in its options, such as deny")
-	case has(Deny) && refusal(h.Event) == schema.None:
+	case has(Deny) && h.Event.Refusal() == schema.None:
 		return fmt.Errorf("the expression \"deny\" refuses nothing at %s; move the hook to an event before something happens", h.Event)
 	case has(Ask) && !h.Event.Permits(schema.Ask), has(Allow) && !h.Event.Permits(schema.Allow):
 		return fmt.Errorf("the expressions \"ask\" and \"allow\" decide only at PreToolUse, not at %s", h.Event)
@@ -96,14 +96,6 @@ func (c *handler) fits(h *schema.Hook) error {
 	return nil
 }
 
-// refusal returns the decision that refuses at an event.
-func refusal(t schema.EventType) schema.Decision {
-	if t.Permits(schema.Deny) {
-		return schema.Deny
-	}
-	return t.Blocking()
-}
-
 // Handle evaluates the expressions.
 func (c *handler) Handle(_ context.Context, e *schema.Event) (schema.Result, error) {
 	view := dispatch.ViewOf(e)
@@ -111,7 +103,7 @@ func (c *handler) Handle(_ context.Context, e *schema.Event) (schema.Result, err
 	for _, d := range []struct {
 		option   string
 		decision schema.Decision
-	}{{Deny, refusal(e.HookType)}, {Ask, schema.Ask}, {Allow, schema.Allow}} {
+	}{{Deny, e.HookType.Refusal()}, {Ask, schema.Ask}, {Allow, schema.Allow}} {
 		x := c.expressions[d.option]
 		if x == nil {
 			continue

@@ -28,7 +28,7 @@ func (c *Control) configure(ctx context.Context, _ string, req *schema.ConfigReq
 	}
 	switch req.Action {
 	case schema.ActionApply:
-		return c.Apply(ctx, &File{Name: req.File, Dir: req.Dir, Text: req.Source, Note: "applied " + filepath.Base(req.File), Force: req.Force})
+		return c.Apply(ctx, &File{Name: req.File, Dir: req.Dir, Text: req.Source, Files: req.Files, Note: "applied " + filepath.Base(req.File), Force: req.Force})
 	case schema.ActionShow:
 		return c.show(ctx, req.Version)
 	case schema.ActionHistory:
@@ -47,6 +47,8 @@ type File struct {
 	Name, Dir string
 	// Text is the content of the file.
 	Text string
+	// Files are the files of rules that it names, by these names.
+	Files map[string]string
 	// Note is the note in the history.
 	Note string
 	// Force continues although handlers cannot be loaded.
@@ -118,7 +120,7 @@ func (c *Control) alone(ctx context.Context, f *File, before, next *schema.Confi
 // read reads a file, in which no hook may have the name of one that was
 // registered at run time.
 func (c *Control) read(f *File, before *schema.Config) (*hooksyaml.Document, error) {
-	doc, err := hooksyaml.Read(f.Name, []byte(f.Text), c.readOptions(func(name string) bool {
+	doc, err := hooksyaml.Read(f.Name, []byte(f.Text), c.readOptions(f.Files, func(name string) bool {
 		i := named(before.Hooks, name)
 		return i >= 0 && before.Hooks[i].Registered
 	}))
@@ -216,8 +218,15 @@ func (c *Control) follow(ctx context.Context, _ string, req *schema.FollowReques
 }
 
 // readOptions returns the options for reading a hooks.yaml.
-func (c *Control) readOptions(taken func(name string) bool) hooksyaml.Options {
-	opt := hooksyaml.Options{Taken: taken, CheckExpression: c.opt.Expressions}
+func (c *Control) readOptions(files map[string]string, taken func(name string) bool) hooksyaml.Options {
+	opt := hooksyaml.Options{Taken: taken, CheckExpression: c.opt.Expressions, Packs: c.opt.Packs, Now: time.Now()}
+	opt.ReadFile = func(name string) ([]byte, error) {
+		text, ok := files[name]
+		if !ok {
+			return nil, errors.New("it was not sent with the configuration")
+		}
+		return []byte(text), nil
+	}
 	if c.opt.Conditions != nil {
 		opt.CheckCondition = func(expr string) error {
 			_, err := c.opt.Conditions(expr)

@@ -60,12 +60,14 @@ type Options struct {
 	Configs      *state.Configs
 	Conditions   func(expr string) (dispatch.Condition, error)
 	Expressions  func(option, expr string) error
-	Lease        Lease
-	Freezes      Freezes
-	Local        Local
-	Allowances   ratelimit.Allowances
-	Trouble      func() error
-	Unstorable   func() error
+	// Packs are the shipped packs of rules, by name.
+	Packs      map[string]string
+	Lease      Lease
+	Freezes    Freezes
+	Local      Local
+	Allowances ratelimit.Allowances
+	Trouble    func() error
+	Unstorable func() error
 
 	// Active returns the active configuration; nil: no version is active yet.
 	Active func() *stages.Config

@@ -38,7 +38,7 @@ func (c *Control) register(ctx context.Context, agent string, req *schema.HooksR
 	}
 	var names []string
 	done, err := c.change(ctx, func(before *schema.Config) (application, error) {
-		doc, err := hooksyaml.Read("request", text, c.readOptions(func(name string) bool { return !replaceable(before, agent, name) }))
+		doc, err := hooksyaml.Read("request", text, c.readOptions(nil, func(name string) bool { return !replaceable(before, agent, name) }))
 		if err != nil {
 			return application{}, badRequest("%s", sentences(err))
 		}

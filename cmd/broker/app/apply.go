@@ -66,7 +66,7 @@ func applyRequest(path string, stdin io.Reader) (schema.ConfigRequest, error) {
 		return schema.ConfigRequest{}, err
 	}
 	return schema.ConfigRequest{
-		Action: schema.ActionApply, Source: string(data), File: filepath.Base(name), Dir: doc.Config.Dir,
+		Action: schema.ActionApply, Source: string(data), Files: doc.Files, File: filepath.Base(name), Dir: doc.Config.Dir,
 	}, nil
 }
 

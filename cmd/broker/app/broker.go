@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookfabric/hookfabric/builtin"
+	"github.com/hookfabric/hookfabric/builtin/packs"
 	"github.com/hookfabric/hookfabric/bus"
 	"github.com/hookfabric/hookfabric/bus/aggregator"
 	"github.com/hookfabric/hookfabric/bus/aggregator/ratelimit"
@@ -405,7 +406,7 @@ func (b *Broker) startAggregator(ctx context.Context) error {
 		Events: b.events, Work: b.work, Control: b.control, Requests: b.requests, Fabric: b.configs.FabricID(),
 		Node: b.name, Configs: b.configs, Trouble: b.trouble, Unstorable: b.unstorable,
 		Freezes: b.memory.freezes, Froze: b.lease.Froze,
-		Conditions: compiler.Compile, Expressions: expressions(compiler), Memory: b.memory.use(), Stages: builtin.Stage, Ledger: b.memory.ledger,
+		Conditions: compiler.Compile, Expressions: expressions(compiler), Packs: packs.All(), Memory: b.memory.use(), Stages: builtin.Stage, Ledger: b.memory.ledger,
 		Credentials: b.authenticates(), PerAgent: b.opt.PerAgent, Allowances: b.opt.Allowances, Tracer: b.tracer, Registerer: b.reg, Logger: b.log,
 	}
 	if b.worker != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
 )
 
@@ -75,7 +76,7 @@ func reportCheck(c *cobra.Command, name string, doc *hooksyaml.Document, err err
 	for _, w := range doc.Warnings {
 		fmt.Fprintln(c.ErrOrStderr(), w)
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d hooks, no faults\n", name, doc.Config.Written())
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d hooks%s, no faults\n", name, doc.Config.Written(), rulesOf(&doc.Config))
 	return err
 }
 
@@ -104,4 +105,18 @@ func reportOf(name string, doc *hooksyaml.Document, err error) checkReport {
 		r.Warnings = append(r.Warnings, doc.Warnings...)
 	}
 	return r
+}
+
+// rulesOf returns how many rules a configuration has; empty: it has no packs.
+func rulesOf(cfg *schema.Config) string {
+	if len(cfg.Packs) == 0 {
+		return ""
+	}
+	n := 0
+	for i := range cfg.Hooks {
+		if rules, ok := cfg.Hooks[i].Options["rules"].([]any); ok && cfg.Hooks[i].Pack != "" {
+			n += len(rules)
+		}
+	}
+	return fmt.Sprintf(" and %d rules of %d packs", n, len(cfg.Packs))
 }

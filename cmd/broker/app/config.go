@@ -5,7 +5,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
+	"github.com/hookfabric/hookfabric/builtin/packs"
 	"github.com/hookfabric/hookfabric/bus/aggregator/control"
 	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/schema/hooksyaml"
@@ -46,22 +48,33 @@ func checkConfig(path string, data []byte) (*hooksyaml.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("cannot find the folder of the configuration: %w", err)
+	}
 	doc, err := hooksyaml.Read(path, data, hooksyaml.Options{
 		CheckCondition: func(expr string) error {
 			_, err := compiler.Compile(expr)
 			return err
 		},
 		CheckExpression: expressions(compiler),
+		Packs:           packs.All(),
+		ReadFile:        func(name string) ([]byte, error) { return readFile(inFolder(dir, name)) },
+		Now:             time.Now(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the folder of the configuration: %w", err)
-	}
 	doc.Config.Dir = dir
 	return doc, nil
+}
+
+// inFolder returns a path that is relative to a folder.
+func inFolder(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
 }
 
 // expressions returns the function that checks the options of hooks of type cel.
@@ -78,5 +91,5 @@ func toApply(path string, data []byte, why string) (*control.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &control.File{Name: path, Dir: doc.Config.Dir, Text: string(data), Note: why + filepath.Base(path)}, nil
+	return &control.File{Name: path, Dir: doc.Config.Dir, Text: string(data), Files: doc.Files, Note: why + filepath.Base(path)}, nil
 }

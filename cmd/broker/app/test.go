@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -119,7 +121,23 @@ func (r *testRun) engine(config string) (*policytest.Engine, error) {
 		return nil, fmt.Errorf("%s: %w", config, err)
 	}
 	r.engines, r.byPath[config] = append(r.engines, e), e
-	return e, nil
+	return e, r.rules(compiler, doc)
+}
+
+// rules runs the cases of the rules in a configuration's files.
+func (r *testRun) rules(c *cond.Compiler, doc *hooksyaml.Document) error {
+	for _, name := range slices.Sorted(maps.Keys(doc.Files)) {
+		f, err := hooksyaml.ReadRules(name, []byte(doc.Files[name]), hooksyaml.Options{})
+		if err != nil {
+			return err
+		}
+		results, err := policytest.RunRules(c, name, f)
+		r.results = append(r.results, results...)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // report prints the results, and returns an error if a case failed.

@@ -79,7 +79,7 @@ func (e *Engine) Gaps() []Gap {
 	gaps := []Gap{}
 	for i := range e.config.Hooks {
 		h := &e.config.Hooks[i]
-		if h.Stage() || h.Preset != "" || h.Mode == schema.Shadow {
+		if h.Stage() || h.Derived() || h.Mode == schema.Shadow {
 			continue
 		}
 		if e.reached.asked[h.Name] == 0 {

@@ -10,13 +10,16 @@ import (
 	"github.com/hookfabric/hookfabric/workers/cel"
 	"github.com/hookfabric/hookfabric/workers/command"
 	"github.com/hookfabric/hookfabric/workers/python"
+	"github.com/hookfabric/hookfabric/workers/rules"
 	"github.com/hookfabric/hookfabric/workers/webhook"
 )
 
 // New returns the runners of one worker.
 func New(log *slog.Logger) map[schema.Kind]workers.Runner {
+	builtins := builtin.Catalog(log)
+	builtins[schema.RulesHandler] = rules.Factory()
 	return map[schema.Kind]workers.Runner{
-		schema.Builtin: Builtins(builtin.Catalog(log)),
+		schema.Builtin: Builtins(builtins),
 		schema.CEL:     cel.New(),
 		schema.Command: command.New(command.Options{Logger: log, Watchdog: command.SelfWatchdog()}),
 		schema.Python:  python.New(python.Options{Logger: log, Watchdog: command.SelfWatchdog()}),

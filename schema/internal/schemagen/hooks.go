@@ -41,7 +41,7 @@ func absentOr(s ...*jsonschema.Schema) *jsonschema.Schema {
 // its flat form. `broker check` reports what a schema cannot express, such as which key
 // fits which kind of handler.
 func hooksSchema(d docs) (*jsonschema.Schema, error) {
-	own := []any{"$schema", "presets", "python_path", "python", "hooks", "agents"}
+	own := []any{"$schema", "presets", "packs", "pack_exceptions", "python_path", "python", "hooks", "agents"}
 	agentKeys := []any{"id", "hooks", "backend"}
 	return &jsonschema.Schema{
 		Title:       "hooks.yaml",
@@ -52,14 +52,16 @@ func hooksSchema(d docs) (*jsonschema.Schema, error) {
 			"agentHooks": section("agentEvent"), "agentEvent": agentEvent(), "agent": agent(agentKeys),
 		},
 		Properties: map[string]*jsonschema.Schema{
-			"presets":     described(distinct(enum("delivery")), "The active presets, which are built-in groups of hooks; []: no preset.", `["delivery"]`),
-			"python_path": described(distinct(word("")), "The folders of modules and programs, after the folder of this file.", ""),
-			"python":      described(absentOr(pythonHosts(d)), "The host processes of Python functions.", ""),
-			"$schema":     {Type: "string", Description: "The location of this schema, for editors."},
-			"hooks":       described(ref("globalHooks"), "The hooks of every agent, in the order in which they run.", ""),
-			"agents":      described(absentOr(list(ref("agent"))), "The agents' own hooks. They run after the global ones.", ""),
+			"presets":         described(distinct(enum("delivery")), "The active presets, which are built-in groups of hooks; []: no preset.", `["delivery"]`),
+			"packs":           described(list(pack()), "The groups of rules that are used.", "[]"),
+			"pack_exceptions": described(list(packException()), "Agents that need not follow a rule, for a time.", "[]"),
+			"python_path":     described(distinct(word("")), "The folders of modules and programs, after the folder of this file.", ""),
+			"python":          described(absentOr(pythonHosts(d)), "The host processes of Python functions.", ""),
+			"$schema":         {Type: "string", Description: "The location of this schema, for editors."},
+			"hooks":           described(ref("globalHooks"), "The hooks of every agent, in the order in which they run.", ""),
+			"agents":          described(absentOr(list(ref("agent"))), "The agents' own hooks. They run after the global ones.", ""),
 		},
-		PropertyOrder: []string{"$schema", "presets", "python_path", "python", "hooks", "agents"},
+		PropertyOrder: []string{"$schema", "presets", "packs", "pack_exceptions", "python_path", "python", "hooks", "agents"},
 		// If an agent has a backend, the file is MassGen's and unknown keys are
 		// tolerated. In any other file they are faults.
 		If: &jsonschema.Schema{
@@ -75,6 +77,41 @@ func hooksSchema(d docs) (*jsonschema.Schema, error) {
 			},
 		},
 	}, nil
+}
+
+// pack describes the use of a group of rules.
+func pack() *jsonschema.Schema {
+	answer := func(description string) *jsonschema.Schema {
+		return described(enum("deny", "ask", "shadow", "off"), description, "")
+	}
+	return &jsonschema.Schema{OneOf: []*jsonschema.Schema{word("The name of a pack."), {
+		Type: "object",
+		Properties: map[string]*jsonschema.Schema{
+			"name":     word("A shipped pack, or the name of a file's hooks."),
+			"file":     word("A file of rules, relative to this file."),
+			"mode":     described(enum("enforce", "shadow", "off"), "Whether the answers count.", ""),
+			"exclude":  described(distinct(word("")), "The ids of rules that are not used.", ""),
+			"shadow":   described(distinct(word("")), "The ids of rules that are only watched.", ""),
+			"unparsed": answer("The answer to a call whose facts are incomplete."),
+			"dynamic":  answer("The answer to a command that is known only when it runs."),
+		},
+		PropertyOrder: []string{"name", "file", "mode", "exclude", "shadow", "unparsed", "dynamic"}, AdditionalProperties: never(),
+		AnyOf: []*jsonschema.Schema{{Required: []string{"name"}}, {Required: []string{"file"}}},
+	}}}
+}
+
+// packException describes an exception from a rule.
+func packException() *jsonschema.Schema {
+	return &jsonschema.Schema{
+		Type: "object",
+		Properties: map[string]*jsonschema.Schema{
+			"rule":   word("The id of the rule."),
+			"agents": word("A glob of agent ids."),
+			"until":  {Type: "string", Pattern: `^\d{4}-\d{2}-\d{2}$`, Description: "The last day, in UTC."},
+			"owner":  word("Who answers for the exception."),
+		},
+		PropertyOrder: []string{"rule", "agents", "until", "owner"}, Required: []string{"rule", "until", "owner"}, AdditionalProperties: never(),
+	}
 }
 
 func described(s *jsonschema.Schema, description, fallback string) *jsonschema.Schema {
