@@ -104,11 +104,10 @@ func (r *reader) kind(h *schema.Hook, e entry) {
 		}
 	}
 	hint := kindHint
-	if near := nearest(s, names); near != "" {
-		hint = "did you mean " + quote(near) + "?"
-	} else if isEvent(s) {
+	if isEvent(s) {
 		hint = "the event already stands above the list; type is builtin, cel, command, python or http"
 	}
+	hint = hintFor(s, names, hint)
 	r.fault(e.value, fmt.Sprintf("there is no type %s", quote(s)), hint)
 }
 

@@ -78,3 +78,11 @@ func distance(a, b string) int {
 	}
 	return rows[(len(a)+1)%3][len(b)]
 }
+
+// hintFor asks whether a known name near to s was meant; if there is none it returns otherwise.
+func hintFor(s string, known []string, otherwise string) string {
+	if near := nearest(s, known); near != "" {
+		return "did you mean " + quote(near) + "?"
+	}
+	return otherwise
+}

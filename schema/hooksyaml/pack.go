@@ -1,7 +1,6 @@
 package hooksyaml
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -136,11 +135,7 @@ func (r *reader) rulesOf(u *used) bool {
 		var shipped bool
 		if text, shipped = r.options.Packs[u.Name]; !shipped {
 			known := slices.Sorted(maps.Keys(r.options.Packs))
-			hint := "write one of " + words(known) + ", or file: with a file of rules"
-			if near := nearest(u.Name, known); near != "" {
-				hint = "did you mean " + quote(near) + "?"
-			}
-			r.fault(u.at, fmt.Sprintf("there is no pack %s", quote(u.Name)), hint)
+			r.fault(u.at, fmt.Sprintf("there is no pack %s", quote(u.Name)), hintFor(u.Name, known, "write one of "+words(known)+", or file: with a file of rules"))
 			return false
 		}
 		name = "the pack " + u.Name
@@ -182,11 +177,7 @@ func (r *reader) knownRules(u *used) bool {
 		if slices.Contains(ids, id) {
 			continue
 		}
-		hint := "it has the rules " + clipList(ids)
-		if near := nearest(id, ids); near != "" {
-			hint = "did you mean " + quote(near) + "?"
-		}
-		r.fault(u.at, fmt.Sprintf("the pack %s has no rule %s", u.Name, quote(id)), hint)
+		r.fault(u.at, fmt.Sprintf("the pack %s has no rule %s", u.Name, quote(id)), hintFor(id, ids, "it has the rules "+clipList(ids)))
 		ok = false
 	}
 	return ok
@@ -223,11 +214,7 @@ func (r *reader) exception(n *yaml.Node, ids []string, whole bool) (x schema.Rul
 		switch e.key {
 		case "rule":
 			if x.Rule, ok = r.ruleID(e.value); ok && whole && !slices.Contains(ids, x.Rule) {
-				hint := "write the id of a rule in one of the packs"
-				if near := nearest(x.Rule, ids); near != "" {
-					hint = "did you mean " + quote(near) + "?"
-				}
-				r.fault(e.value, fmt.Sprintf("no pack has the rule %s", quote(x.Rule)), hint)
+				r.fault(e.value, fmt.Sprintf("no pack has the rule %s", quote(x.Rule)), hintFor(x.Rule, ids, "write the id of a rule in one of the packs"))
 			}
 		case "agents":
 			if x.Agents, ok = r.word(e.value, "agents", `write a glob such as "release-*"`); ok {
@@ -290,7 +277,7 @@ func (r *reader) packHooks(u *used) (hooks []schema.Hook) {
 				Name: set.name, Event: event, Type: schema.Builtin, Handler: schema.RulesHandler, Timeout: schema.DefaultTimeout,
 				FailClosed: set.mode == schema.Enforce && event.Refusal() != schema.None,
 				Pool:       schema.DefaultPool, Readonly: true, Idempotent: true, Mode: set.mode, System: true,
-				Options: optionsOf(&set.RuleSet), Pack: u.Name,
+				Options: r.optionsOf(u, &set.RuleSet), Pack: u.Name,
 			})
 		}
 	}
@@ -320,29 +307,32 @@ func (r *reader) sets(u *used, event schema.EventType) (enforced, watched schema
 	if !parsed || event != schema.PreToolUse {
 		return enforced, watched
 	}
-	set := func(action schema.RuleAction, of func(*schema.RuleSet) *schema.RuleAction) {
-		switch {
-		case action == schema.RuleOff:
-		case action == schema.RuleShadow:
-			*of(&watched) = schema.RuleDeny
-		case u.Mode == schema.Shadow:
-			*of(&watched) = action
-		default:
-			*of(&enforced) = action
-		}
-	}
-	set(cmp.Or(u.Unparsed, schema.RuleAsk), func(s *schema.RuleSet) *schema.RuleAction { return &s.Unparsed })
-	set(cmp.Or(u.Dynamic, schema.RuleShadow), func(s *schema.RuleSet) *schema.RuleAction { return &s.Dynamic })
+	enforced.Unparsed, watched.Unparsed = u.split(u.Unparsed)
+	enforced.Dynamic, watched.Dynamic = u.split(u.Dynamic)
 	return enforced, watched
 }
 
-// optionsOf returns rules as JSON values.
-func optionsOf(set *schema.RuleSet) map[string]any {
-	raw, err := schema.Marshal(set)
-	if err != nil {
-		return nil // a set has only texts
+// split returns the answer that counts and the one that is only watched.
+func (u *used) split(a schema.RuleAction) (enforced, watched schema.RuleAction) {
+	switch {
+	case a == schema.RuleOff:
+		return "", ""
+	case a == schema.RuleShadow:
+		return "", schema.RuleDeny
+	case u.Mode == schema.Shadow:
+		return "", a
 	}
-	var options map[string]any
-	_ = schema.Unmarshal(raw, &options)
+	return a, ""
+}
+
+// optionsOf returns rules as JSON values.
+func (r *reader) optionsOf(u *used, set *schema.RuleSet) (options map[string]any) {
+	raw, err := schema.Marshal(set)
+	if err == nil {
+		err = schema.Unmarshal(raw, &options)
+	}
+	if err != nil {
+		r.fault(u.at, fmt.Sprintf("the rules of the pack %s cannot be written as JSON: %v", quote(u.Name), err), "")
+	}
 	return options
 }

@@ -140,14 +140,14 @@ func (r *rule) keywords() (all []string) {
 }
 
 // matches reports whether the rule matches an event.
-func (r *rule) matches(t *texts, view *dispatch.View) (bool, error) {
+func (r *rule) matches(t *texts) (bool, error) {
 	if len(r.patterns) > 0 && !slices.ContainsFunc(r.patterns, func(p pattern) bool { return p.re.MatchString(t.field(p.field)) }) {
 		return false, nil
 	}
 	if r.when == nil {
 		return true, nil
 	}
-	return r.when.Holds(view)
+	return r.when.Holds(t.view)
 }
 
 // excepted reports whether an agent need not follow the rule now.
@@ -157,11 +157,11 @@ func (r *rule) excepted(agent string, now time.Time) bool {
 
 // Match returns the rules that match an event, in their order.
 func (s *Set) Match(e *schema.Event) ([]*schema.Rule, error) {
-	t, view := &texts{event: e}, dispatch.ViewOf(e)
+	t := &texts{event: e, view: dispatch.ViewOf(e)}
 	var matched []*schema.Rule
 	for _, i := range s.candidates(t) {
 		r := &s.rules[i]
-		is, err := r.matches(t, view)
+		is, err := r.matches(t)
 		if err != nil {
 			return nil, fmt.Errorf("the rule %q: %w", r.ID, err)
 		}

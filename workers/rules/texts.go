@@ -6,6 +6,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/hookfabric/hookfabric/bus/dispatch"
+	"github.com/hookfabric/hookfabric/bus/dispatch/cond"
 	"github.com/hookfabric/hookfabric/schema"
 	"github.com/hookfabric/hookfabric/schema/action"
 )
@@ -13,21 +15,12 @@ import (
 // texts are the texts of one event. Each field is read once.
 type texts struct {
 	event  *schema.Event
-	facts  *action.Action
+	view   *dispatch.View
 	fields map[string]string
 }
 
 // action returns the facts of the call.
-func (t *texts) action() *action.Action {
-	switch {
-	case t.facts != nil:
-	case t.event.HookType.HasTool():
-		t.facts = action.Parse(t.event)
-	default:
-		t.facts = &action.Action{}
-	}
-	return t.facts
-}
+func (t *texts) action() *action.Action { return cond.Action(t.view) }
 
 // field returns all texts in one of [schema.RuleFields], one per line.
 func (t *texts) field(name string) string {

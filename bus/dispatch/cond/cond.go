@@ -161,12 +161,7 @@ func unfit(expr string) error {
 // eval evaluates an expression. Decoded fields are cached for the next expression on the
 // same event.
 func (x *Expression) eval(v *dispatch.View) (ref.Val, error) {
-	f, ok := v.Made.(*facts)
-	if !ok {
-		f = &facts{view: v}
-		v.Made = f
-	}
-	out, _, err := x.prg.Eval(f)
+	out, _, err := x.prg.Eval(factsOf(v))
 	if err != nil {
 		return nil, evaluation(err)
 	}

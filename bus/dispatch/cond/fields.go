@@ -101,6 +101,26 @@ type facts struct {
 	values map[string]any
 }
 
+// factsOf returns the fields of an event.
+func factsOf(v *dispatch.View) *facts {
+	f, ok := v.Made.(*facts)
+	if !ok {
+		f = &facts{view: v}
+		v.Made = f
+	}
+	return f
+}
+
+// Action returns the facts of the call, as expressions on the same view see them. They must not be
+// changed.
+func Action(v *dispatch.View) *action.Action {
+	value, _ := factsOf(v).ResolveName("action")
+	if a, ok := value.(*action.Action); ok {
+		return a
+	}
+	return &action.Action{Unparsed: "the event cannot be read"}
+}
+
 // Parent returns nil: an event has no outer scope.
 func (*facts) Parent() interpreter.Activation { return nil }
 

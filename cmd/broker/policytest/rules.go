@@ -12,7 +12,7 @@ import (
 )
 
 // ruleFolder is the working folder of events in a rule's cases.
-const ruleFolder = "/work/project"
+const ruleFolder = "/project"
 
 // RunRules runs the cases of the rules in a file, which messages call name.
 func RunRules(c *cond.Compiler, name string, f *hooksyaml.RuleFile) ([]Result, error) {
