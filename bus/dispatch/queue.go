@@ -37,7 +37,7 @@ func (m *Members) take(poolName string, t *queueEntry) (to choice, wait bool, er
 	case ok:
 		return to, false, nil
 	case alive || t.local || p.hasSleepers(t.excluded):
-		return choice{}, true, m.enqueue(p, t) // a slot may become free, or a silent worker return
+		return choice{}, true, m.enqueue(p, t, alive || t.local) // a slot may become free, or a silent worker return
 	case len(t.excluded) > 0:
 		return choice{}, false, ErrNoWorker
 	}
@@ -50,10 +50,11 @@ func (m *Members) await(poolName string, t *queueEntry) (to choice, wait bool, e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pool(poolName)
-	if to, _, ok := m.find(p, t); ok {
+	to, alive, ok := m.find(p, t)
+	if ok {
 		return to, false, nil
 	}
-	return choice{}, true, m.enqueue(p, t)
+	return choice{}, true, m.enqueue(p, t, alive || t.local)
 }
 
 // find takes a slot for t if one is free. alive reports whether any worker is alive. The
@@ -68,15 +69,14 @@ func (m *Members) find(p *pool, t *queueEntry) (to choice, alive, ok bool) {
 }
 
 // enqueue puts t into the queue in the order of tickets. A call that has a ticket is
-// never turned away. The caller holds the lock.
-func (m *Members) enqueue(p *pool, t *queueEntry) error {
+// never turned away. working means that a worker is alive: calls that wait for a silent one
+// to return are no overload. The caller holds the lock.
+func (m *Members) enqueue(p *pool, t *queueEntry, working bool) error {
 	if t.ticket == 0 {
 		if len(p.waiting) >= m.queue {
 			return errQueueFull
 		}
-		now := time.Now()
-		p.overload.Look(now, p.done, len(p.waiting))
-		if !t.until.IsZero() && !p.overload.InTime(0, t.until.Sub(now), len(p.waiting)) {
+		if working && !p.inTime(t) {
 			return errQueueLong
 		}
 		m.tickets++
@@ -85,6 +85,13 @@ func (m *Members) enqueue(p *pool, t *queueEntry) error {
 	at, _ := slices.BinarySearchFunc(p.waiting, t.ticket, func(w *queueEntry, ticket uint64) int { return cmp.Compare(w.ticket, ticket) })
 	p.waiting = slices.Insert(p.waiting, at, t)
 	return nil
+}
+
+// inTime reports whether a call that is to wait now will run before its deadline.
+func (p *pool) inTime(t *queueEntry) bool {
+	now := time.Now()
+	p.overload.Look(now, p.done, len(p.waiting))
+	return t.until.IsZero() || p.overload.InTime(0, t.until.Sub(now), len(p.waiting))
 }
 
 // leave removes a call that no longer waits from the queue, and passes on a slot that it

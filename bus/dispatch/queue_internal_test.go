@@ -309,3 +309,23 @@ func TestAWorkerThatMovesIsWaitedFor(t *testing.T) {
 		t.Error("a worker that is back cannot be reported dead")
 	}
 }
+
+// Calls that wait for a worker to return are no overload: none is turned away because those
+// before it have waited long, neither while no worker is there nor when one is back.
+func TestCallsThatWaitForAWorkerToReturnAreNoOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMembers(100)
+		ask := func() {
+			t.Helper()
+			c := &queueEntry{version: 1, until: time.Now().Add(10 * time.Second)}
+			if _, wait, err := m.await("p", c); !wait || err != nil {
+				t.Fatalf("a call waits: %v, and is turned away: %v", wait, err)
+			}
+		}
+		for end := time.Now().Add(burst + calm); time.Now().Before(end); <-time.After(calm / 4) {
+			ask()
+		}
+		m.hear("a", 1)
+		ask()
+	})
+}
