@@ -36,8 +36,8 @@ func (m *Members) take(poolName string, t *queueEntry) (to choice, wait bool, er
 	switch {
 	case ok:
 		return to, false, nil
-	case alive || t.local || p.hasSleepers(t.excluded):
-		return choice{}, true, m.enqueue(p, t, alive || t.local) // a slot may become free, or a silent worker return
+	case alive || p.hasSleepers(t.excluded):
+		return choice{}, true, m.enqueue(p, t, alive) // a slot may become free, or a silent worker return
 	case len(t.excluded) > 0:
 		return choice{}, false, ErrNoWorker
 	}
@@ -54,29 +54,29 @@ func (m *Members) await(poolName string, t *queueEntry) (to choice, wait bool, e
 	if ok {
 		return to, false, nil
 	}
-	return choice{}, true, m.enqueue(p, t, alive || t.local)
+	return choice{}, true, m.enqueue(p, t, alive)
 }
 
-// find takes a slot for t if one is free. alive reports whether any worker is alive. The
-// caller holds the lock.
+// find takes a slot for t if one is free. alive reports whether any worker is alive, that in
+// this process too if it can run t. The caller holds the lock.
 func (m *Members) find(p *pool, t *queueEntry) (to choice, alive, ok bool) {
 	best, alive := p.best(t)
 	if best != nil {
 		return best.takeSlot(), alive, true
 	}
 	// If a slot of the local worker became free before this call was queued, it woke no call.
-	return choice{local: true}, alive, t.local && m.freed.Load() != t.freed
+	return choice{local: true}, alive || t.local, t.local && m.freed.Load() != t.freed
 }
 
 // enqueue puts t into the queue in the order of tickets. A call that has a ticket is
-// never turned away. working means that a worker is alive: calls that wait for a silent one
-// to return are no overload. The caller holds the lock.
-func (m *Members) enqueue(p *pool, t *queueEntry, working bool) error {
+// never turned away. alive is that of find: calls that wait for a silent worker to return are
+// no overload. The caller holds the lock.
+func (m *Members) enqueue(p *pool, t *queueEntry, alive bool) error {
 	if t.ticket == 0 {
 		if len(p.waiting) >= m.queue {
 			return errQueueFull
 		}
-		if working && !p.inTime(t) {
+		if alive && !p.inTime(t) {
 			return errQueueLong
 		}
 		m.tickets++
