@@ -77,10 +77,7 @@ func DecodeResult(t EventType, data []byte) (Result, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return Result{}, errors.New("the answer is empty; a hook answers with one JSON object, {} for no opinion")
 	}
-	if k := jsontext.Value(data).Kind(); k != '{' {
-		if !jsontext.Value(data).IsValid(options) {
-			k = jsontext.KindInvalid // text that begins like true, false or null
-		}
+	if k := kindOf(data); k != '{' {
 		return Result{}, fmt.Errorf("the answer is %s; a hook answers with one JSON object", KindName(k))
 	}
 	if depth(data) > MaxDepth {

@@ -114,6 +114,14 @@ func KindName(k jsontext.Kind) string {
 	return "not valid JSON"
 }
 
+// kindOf returns the kind of a JSON value. Only of an object it does not check the whole value.
+func kindOf(data jsontext.Value) jsontext.Kind {
+	if k := data.Kind(); k == '{' || data.IsValid(options) {
+		return k
+	}
+	return jsontext.KindInvalid // it may be text that begins like true, false or null
+}
+
 // depth returns how deep data nests, if it is JSON.
 func depth(data []byte) int {
 	deepest, now, quoted := 0, 0, false

@@ -180,7 +180,7 @@ func (m *Mismatch) Error() string {
 // ReadEvent reads an event's JSON without checking whose event it is. Use [DecodeEvent] for
 // events from the bus.
 func ReadEvent(data []byte) (*Event, error) {
-	if k := jsontext.Value(data).Kind(); k != '{' {
+	if k := kindOf(data); k != '{' {
 		return nil, fmt.Errorf("the event is %s; it must be a JSON object", KindName(k))
 	}
 	e := new(Event)

@@ -64,6 +64,7 @@ func TestInvalidEventsAreErrors(t *testing.T) {
 	for body, sentence := range map[string]string{
 		``:                              "the event is not valid JSON",
 		`null`:                          "the event is null; it must be a JSON object",
+		`no JSON`:                       "the event is not valid JSON; it must be a JSON object",
 		`[]`:                            "the event is a list; it must be a JSON object",
 		`"x"`:                           "the event is a string; it must be a JSON object",
 		`{"tool_input":[]}`:             "the event's tool_input is a list; it must be a JSON object",
