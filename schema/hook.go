@@ -188,10 +188,10 @@ type Config struct {
 // Derived reports whether the hook is of a preset or a pack, so that no user wrote it.
 func (h *Hook) Derived() bool { return h.Preset != "" || h.Pack != "" }
 
-// Written returns the number of hooks that users wrote: all except those of presets and packs.
-func (c *Config) Written() (n int) {
+// HookCount returns the number of hooks except those of presets.
+func (c *Config) HookCount() (n int) {
 	for i := range c.Hooks {
-		if !c.Hooks[i].Derived() {
+		if c.Hooks[i].Preset == "" {
 			n++
 		}
 	}

@@ -183,7 +183,7 @@ func (w *proposing) tidy(ctx context.Context, err error) {
 }
 
 func (w *proposing) proposed() *proposed {
-	return &proposed{Version: w.written, By: cut(w.By), Note: cut(w.Note), Hooks: w.cfg.Written(), Minor: w.Minor, Digest: w.digest}
+	return &proposed{Version: w.written, By: cut(w.By), Note: cut(w.Note), Hooks: w.cfg.HookCount(), Minor: w.Minor, Digest: w.digest}
 }
 
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxNote)], "") }

@@ -36,7 +36,7 @@ func BenchmarkRead5000Hooks(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				doc, err := hooksyaml.Read("hooks.yaml", data, hooksyaml.Options{})
-				if err != nil || doc.Config.Written() != 5000 {
+				if err != nil || doc.Config.HookCount() != 5000 {
 					b.Fatal(err)
 				}
 			}

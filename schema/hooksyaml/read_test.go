@@ -144,7 +144,7 @@ hooks:
 
 func TestEmptyOverrideStillDropsTheGlobalHooks(t *testing.T) {
 	doc := read(t, "agents: [{id: a, hooks: {PreToolUse: {override: true, hooks: []}}}]")
-	if len(doc.Config.Overrides) != 1 || doc.Config.Written() != 0 {
+	if len(doc.Config.Overrides) != 1 || doc.Config.HookCount() != 0 {
 		t.Errorf("got %+v", doc.Config)
 	}
 }

@@ -176,7 +176,7 @@ func (c *Control) Status() schema.FabricStatus {
 	}
 	if act := c.opt.Active(); act != nil {
 		maps.Copy(s.LoadErrors, act.Errors())
-		s.Ready, s.Hooks = true, act.Config.Written()
+		s.Ready, s.Hooks = true, act.Config.HookCount()
 		s.Pools = slices.DeleteFunc(s.Pools, func(p schema.PoolStatus) bool { return len(p.Workers) == 0 })
 		for i := range act.Config.Hooks {
 			if h := &act.Config.Hooks[i]; !h.Stage() {

@@ -76,7 +76,7 @@ func reportCheck(c *cobra.Command, name string, doc *hooksyaml.Document, err err
 	for _, w := range doc.Warnings {
 		fmt.Fprintln(c.ErrOrStderr(), w)
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d hooks%s, no faults\n", name, doc.Config.Written(), rulesOf(&doc.Config))
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s: %d hooks%s, no faults\n", name, doc.Config.HookCount(), rulesOf(&doc.Config))
 	return err
 }
 
@@ -101,7 +101,7 @@ func reportOf(name string, doc *hooksyaml.Document, err error) checkReport {
 	case err != nil:
 		r.Faults = hooksyaml.Faults{{File: name, Line: 1, Column: 1, Message: err.Error()}}
 	default:
-		r.Hooks = doc.Config.Written()
+		r.Hooks = doc.Config.HookCount()
 		r.Warnings = append(r.Warnings, doc.Warnings...)
 	}
 	return r
@@ -118,5 +118,5 @@ func rulesOf(cfg *schema.Config) string {
 			n += len(rules)
 		}
 	}
-	return fmt.Sprintf(" and %d rules of %d packs", n, len(cfg.Packs))
+	return fmt.Sprintf(" with %d rules of packs", n)
 }

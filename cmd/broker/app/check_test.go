@@ -33,6 +33,10 @@ func TestCheckPrintsText(t *testing.T) {
 		t.Errorf("a correct file: %d\n%s%s", code, stdout, stderr)
 	}
 
+	if _, stdout, _ := check(t, "packs: [destructive]", "-"); !strings.HasPrefix(stdout, "stdin: 2 hooks with ") || !strings.HasSuffix(stdout, " rules of packs, no faults\n") {
+		t.Errorf("the hook of a pack is not counted: %s", stdout)
+	}
+
 	code, stdout, stderr = check(t, faultyFile, "-")
 	if code != 1 || stdout != "" {
 		t.Errorf("a faulty file: %d\n%s", code, stdout)

@@ -215,7 +215,7 @@ func (b *Broker) activate(cfg *schema.Config) error {
 		return err
 	}
 	b.active = cfg
-	b.log.Info("configuration active", "version", cfg.Version, "hooks", cfg.Written())
+	b.log.Info("configuration active", "version", cfg.Version, "hooks", cfg.HookCount())
 	if lacksPresetHooks(cfg) {
 		b.log.Warn("an earlier release applied the configuration, and its presets had no hooks: queued messages stay undelivered until you apply it again", "version", cfg.Version)
 	}

@@ -164,7 +164,7 @@ var applied = []scenario{
 		f := start(t, named("a"))
 		f.register("x", `{"PreToolUse": {"override": true, "hooks": [{"name": "r", "type": "builtin", "handler": "allow"}]}}`)
 		shown, failed := f.configure(schema.ConfigRequest{Action: schema.ActionShow})
-		if failed != nil || shown.Version != 2 || shown.Config == nil || shown.Config.Written() != 2 {
+		if failed != nil || shown.Version != 2 || shown.Config == nil || shown.Config.HookCount() != 2 {
 			t.Fatalf("%+v %v", shown, failed)
 		}
 		first, _ := f.configure(schema.ConfigRequest{Action: schema.ActionShow, Version: 1})
